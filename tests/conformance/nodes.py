@@ -8,77 +8,40 @@ deletions after it did is compared with what was recorded; any of a step's alter
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-import msgspec
 import yaml
 from msgspec.structs import replace
-from tests.conformance.cases import Case, difference
+from tests.conformance.cases import Case
+from tests.conformance.nodes_outcomes import (
+    changed,
+    event_of,
+    first_of,
+    option_of,
+    scale_up_status_of,
+    status_of,
+)
+from tests.conformance.nodes_world import Cloud, Cluster, Recorder
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.apiserver.store.selection import Selection
-from kubetide.explain.records import Record
 from kubetide.loop import parse_flags
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.decision import Commands, EventRecord, Result
-from kubetide.nodes.expander import ExpanderError, Option, parse_expanders
+from kubetide.nodes.expander import ExpanderError, parse_expanders
 from kubetide.nodes.registry.update import not_begun
 from kubetide.nodes.scale_up.tick import Round
 from kubetide.nodes.settings import Settings
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import CONFIG_MAPS, NODES, PODS, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
-from kubetide.objects.node import Node
-from kubetide.objects.pod import Pod
+from kubetide.objects.kinds import CONFIG_MAPS, NODES, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import (
-    GroupOptions,
-    Instance,
-    InstanceError,
-    KnowsMachines,
-    NodeGroup,
-    NodeTemplate,
-    PodPrices,
-)
-from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import ZERO, Duration, Instant, after, parse_duration, parse_rfc3339
 from kubetide.watching import Caches
 
 _START = parse_rfc3339("2026-01-01T00:00:00Z")
-_GPU_LABEL = "cloud.example.com/accelerator"
 _KINDS: dict[str, Kind[Any]] = {kind.kind: kind for kind in (*STORED_KINDS, REPLICATION_CONTROLLERS)}
-_STATES = {"running": "Running", "creating": "Creating", "deleting": "Deleting"}
-_CLASSES = {"OutOfResources": "OutOfResource", "Other": "Other"}
-_CANDIDATE, _DELETED = "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler"
-COMPARED = (
-    "scaleUps",
-    "failedScaleUps",
-    "decreasedTargets",
-    "targetSizes",
-    "deletedNodes",
-    "evictedPods",
-    "taintsAdded",
-    "taintsRemoved",
-    "cordoned",
-    "uncordoned",
-    "events",
-    "unneededNodes",
-    "scaleDownStatus",
-    "clusterStateHealthy",
-    "statusConfigMap",
-    "statusConfigMapAnnotations",
-    "scaleUpStatuses",
-    "expander",
-)
-_commands = msgspec.json.Decoder(Commands)
-_results = msgspec.json.Decoder(Result)
-
-
-# ── the suite's face ────────────────────────────────────────────────────────────────────────────
 
 
 def cases(document: Any) -> Iterator[Case]:
@@ -102,8 +65,8 @@ def metric_types(case: Case) -> set[str]:  # of the protocol
     return set()
 
 
-def first_difference(case: Case, compared: Sequence[str] = COMPARED) -> str | None:
-    """Play a story and return where it differs from what it expects, of the fields that are compared."""
+def first_difference(case: Case) -> str | None:
+    """Play a story and return where it differs from what it expects."""
     flags = {
         name: ",".join(value) if isinstance(value, list) else value for name, value in case["options"].items()
     }
@@ -113,192 +76,7 @@ def first_difference(case: Case, compared: Sequence[str] = COMPARED) -> str | No
         except ExpanderError as error:
             return None if case["buildError"] in str(error) else f"the error is {error}"
         return "the configuration was not refused"
-    return run_virtual(lambda clock: _Story(case, flags, clock).play(compared), start=_START)
-
-
-# ── the cloud ───────────────────────────────────────────────────────────────────────────────────
-
-
-class _Cloud:
-    """Groups that change only by calls and by the story."""
-
-    gpu_label = _GPU_LABEL
-    pod_prices = PodPrices()
-    knows_machines: KnowsMachines = "groups"
-
-    def __init__(self, case: Case) -> None:
-        self.name = str(case["provider"].get("comparator", ""))
-        if not case["provider"].get("hasInstanceImplemented", True):
-            self.knows_machines = "unknown"
-        pricing = case["provider"].get("pricing", {})
-        prices = pricing.get("nodePricePerHourByInstanceType", {})
-        if pricing:
-            self.pod_prices = PodPrices(pricing["podPricePerCpuHour"], pricing["podPricePerGiBHour"])
-        self.groups: dict[str, NodeGroup] = {}
-        self.increase_errors: dict[str, str] = {}
-        self.delete_errors: dict[str, str] = {}
-        self.raised: list[Json] = []
-        self.refused: list[Json] = []
-        self.decreased: list[Json] = []
-        self.deleted: list[tuple[str, str, bool, str]] = []
-        for one in case["nodeGroups"]:
-            self.add(one, prices)
-        for one in case["cluster"]["nodes"]:
-            if one.get("nodeGroup"):
-                self.put(one["nodeGroup"], {"id": one["node"]["spec"]["providerID"]})
-
-    def add(self, one: Json, prices: Mapping[str, float]) -> None:
-        template = one.get("template")
-        labels = ((template or {}).get("metadata") or {}).get("labels") or {}
-        known = {name.lower(): name for name in GroupOptions.__struct_encode_fields__}
-        options = {known.get(name.lower(), name): value for name, value in (one.get("options") or {}).items()}
-        self.groups[one["id"]] = NodeGroup(
-            id=one["id"],
-            min_size=one["min"],
-            max_size=one["max"],
-            target_size=one["targetSize"],
-            instances=(),
-            template=None
-            if template is None
-            else NodeTemplate(
-                node=msgspec.convert(template, Node),
-                pods=msgspec.convert(one.get("templatePods"), tuple[Pod, ...] | None),
-                source="recorded",
-            ),
-            options=msgspec.convert(options, GroupOptions) if options else None,
-            exists=one.get("exists", True),
-            price_per_hour=prices.get(labels.get("node.kubernetes.io/instance-type", "")),
-        )
-        for instance in one.get("instances") or ():
-            self.put(one["id"], instance)
-
-    def put(self, group_id: str, instance: Json) -> None:
-        error = None
-        if instance.get("errorClass"):
-            error = InstanceError(
-                error_class=_CLASSES[instance["errorClass"]],
-                error_code=instance.get("errorCode", ""),
-                error_message=instance.get("errorMessage", ""),
-            )
-        made = Instance(
-            provider_id=instance["id"], state=_STATES[instance.get("state", "running")], error=error
-        )
-        self.drop(group_id, (made.provider_id,))
-        there = self.groups[group_id]
-        instances = sorted((*(there.instances or ()), made), key=lambda one: one.provider_id)
-        self.groups[group_id] = replace(there, instances=tuple(instances))
-
-    def drop(self, group_id: str, ids: Sequence[str]) -> int:
-        there = self.groups[group_id]
-        left = tuple(one for one in there.instances or () if one.provider_id not in ids)
-        self.groups[group_id] = replace(there, instances=left)
-        return len(there.instances or ()) - len(left)
-
-    def resize(self, group_id: str, target: int) -> None:
-        self.groups[group_id] = replace(self.groups[group_id], target_size=target)
-
-    async def refresh(self) -> Sequence[NodeGroup]:
-        return [self.groups[name] for name in sorted(self.groups)]
-
-    async def increase_size(self, group_id: str, delta: int) -> None:
-        there = self.groups[group_id]
-        error = self.increase_errors.get(group_id, "")
-        if there.target_size + delta > there.max_size:
-            error = "size increase too large"
-        if error:
-            self.refused.append({"group": group_id, "delta": delta, "error": error})
-            raise CloudError(error)
-        self.raised.append({"group": group_id, "delta": delta})
-        self.resize(group_id, there.target_size + delta)
-
-    async def decrease_target_size(self, group_id: str, delta: int) -> None:
-        there = self.groups[group_id]
-        entry: Json = {"group": group_id, "delta": -delta}
-        self.decreased.append(entry)
-        if there.target_size - delta < len(there.instances or ()):
-            entry["error"] = "attempt to delete existing nodes"
-            raise CloudError(entry["error"])
-        self.resize(group_id, there.target_size - delta)
-
-    async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
-        error = self.delete_errors.get(group_id, "")
-        self.deleted += [(group_id, one, force, error) for one in provider_ids]
-        if error:
-            raise CloudError(error)
-        dropped = self.drop(group_id, provider_ids)
-        self.resize(group_id, self.groups[group_id].target_size - dropped)
-
-
-# ── the cluster and the recorder ────────────────────────────────────────────────────────────────
-
-
-class _Cluster:
-    """The embedded cluster with the recording's evictions, which delete pods at once."""
-
-    def __init__(self, cluster: EmbeddedCluster, store: Store) -> None:
-        self._cluster = cluster
-        self._store = store
-        self.evicted: list[Json] = []
-        self.at_start: dict[str, Json] = {}
-        self.refusals: dict[tuple[str, str], int] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
-
-    async def patch(self, kind: Kind[Any], name: str, patch: Json, **more: Any) -> Any:
-        """Write as the recording's API server does, which knows no conflicts.
-
-        Upstream writes a soft taint into the node as the loop has listed it: there, unlike on a real one, what the
-        same loop has written before is lost.
-        """
-        taints = (patch.get("spec") or {}).get("taints") or ()
-        before = self.at_start.get(name)
-        if kind is NODES and before and any(one["key"] == _CANDIDATE for one in taints):
-            known = {one["key"] for one in before["spec"].get("taints") or ()}
-            if (
-                _CANDIDATE not in known
-                and _DELETED not in known
-                and any(one["key"] == _DELETED for one in taints)
-            ):
-                others = [one for one in taints if one["key"] != _DELETED]
-                patch = {
-                    **patch,
-                    "spec": {"taints": others, "unschedulable": before["spec"].get("unschedulable")},
-                }
-        return await self._cluster.patch(kind, name, patch, **more)
-
-    async def evict(
-        self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None
-    ) -> None:
-        del uid
-        left = self.refusals.get((namespace, pod), 0)
-        if left:
-            self.refusals[namespace, pod] = left - 1
-            raise TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.")
-        found = await self._cluster.get(PODS, pod, namespace=namespace)
-        self.evicted.append(
-            {"pod": f"{namespace}/{pod}", "node": found.spec.node_name, "gracePeriodSeconds": grace_period_s}
-        )
-        self._store.remove(PODS, (namespace, pod))
-
-
-class _Recorder:
-    """A recorder that stores the events of the steps and the newest status document."""
-
-    def __init__(self) -> None:
-        self.events: list[EventRecord] = []
-        self.status = ""
-
-    def wants_full(self, loop: str) -> bool:  # of the protocol
-        return False
-
-    def write(self, record: Record, state: Any = None) -> None:  # of the protocol
-        result = _results.decode(record.result)
-        self.events += [*_commands.decode(record.commands).events, *result.events]
-        self.status = result.status or self.status
-
-
-# ── a story ─────────────────────────────────────────────────────────────────────────────────────
+    return run_virtual(lambda clock: _Story(case, flags, clock).play(), start=_START)
 
 
 class _Story:
@@ -306,9 +84,9 @@ class _Story:
         self._case = case
         self._clock = clock
         self._store = Store(_KINDS.values())
-        self._cluster = _Cluster(EmbeddedCluster(self._store, clock, seed=1), self._store)
-        self._cloud = _Cloud(case)
-        self._recorder = _Recorder()
+        self._cluster = Cluster(EmbeddedCluster(self._store, clock, seed=1), self._store)
+        self._cloud = Cloud(case)
+        self._recorder = Recorder()
         self._drains: dict[str, bool] = {}
         settings = parse_flags(flags).of(Settings)
         self._namespace, self._status_name = settings.namespace, settings.status_config_map_name
@@ -331,18 +109,18 @@ class _Story:
         # Upstream's random pick is the smallest id in the recording.
         self._controller.state.draw = lambda *_: 0.0
 
-    async def play(self, compared: Sequence[str]) -> str | None:
+    async def play(self) -> str | None:
         keeping = asyncio.create_task(self._caches.run())  # the story drives the ticks itself
         await self._controller._gatherer.synced()
         try:
             for number, step in enumerate(self._case.get("steps", ())):
                 found = await self._step(step)
                 expected = step["expect"]
-                wrong = first_of(f"step {number}", expected, found, compared)
+                wrong = first_of(f"step {number}", expected, found)
                 if wrong is None:
                     continue
                 others = step.get("expectAlternatives", ())
-                return None if any(first_of("", one, found, compared) is None for one in others) else wrong
+                return None if any(first_of("", one, found) is None for one in others) else wrong
             return None
         finally:
             keeping.cancel()
@@ -376,12 +154,12 @@ class _Story:
             "targetSizes": {name: one.target_size for name, one in cloud.groups.items()},
             "deletedNodes": self._deleted(before),
             "evictedPods": list(self._cluster.evicted),
-            **_changed(before, self._nodes()),
-            "events": [_event_of(one) for one in self._recorder.events],
+            **changed(before, self._nodes()),
+            "events": [event_of(one) for one in self._recorder.events],
             "unneededNodes": []
             if status.unneeded is None or status.result == "ScaleDownNotTried"
             else list(status.unneeded),
-            "scaleDownStatus": _status_of(status),
+            "scaleDownStatus": status_of(status),
             "clusterStateHealthy": healthy,
             "statusConfigMap": yaml.load(document, yaml.BaseLoader) if document else None,  # texts only
             "statusConfigMapAnnotations": self._annotations(),
@@ -466,7 +244,7 @@ class _Story:
     def _asked(self) -> list[Json]:
         tick = self._controller.state.tick
         return [
-            {"options": [_option_of(one) for one in attempt.options], "chosen": attempt.chosen[0].group.id}
+            {"options": [option_of(one) for one in attempt.options], "chosen": attempt.chosen[0].group.id}
             for attempt in (tick.rounds if tick is not None else ())
             if attempt.options and attempt.chosen
         ]
@@ -481,156 +259,4 @@ class _Story:
         if len(attempts) > 1 and not attempts[0].considered and attempts[0].result != "ScaleUpError":
             # Groups below their minimum were checked in place of pods, so there was nothing to report.
             attempts = attempts[1:]
-        return [_scale_up_status_of(one) for one in attempts]
-
-
-# ── comparing ───────────────────────────────────────────────────────────────────────────────────
-
-
-def first_of(where: str, expected: Json, found: Json, compared: Sequence[str]) -> str | None:
-    """Return the first difference between two outcomes of a step, of the fields that are compared."""
-    for name in compared:
-        required = expected.get(name)
-        there = found.get(name)
-        if "scaleDownStatus" not in expected and name in {"scaleDownStatus", "clusterStateHealthy"}:
-            continue  # the loop ended before either was looked at
-        if not required and not there and required is not False and there is not False:
-            continue
-        wrong = difference(f"{where}.{name}", _plain(required, name), _plain(there, name))
-        if wrong:
-            return wrong
-    return None
-
-
-def _plain(value: Any, name: str) -> Any:
-    """Return a value with its lists in order, and of a document its leaves as text."""
-    if isinstance(value, dict):
-        named = {key: _plain(one, name) for key, one in value.items() if key != "randomAmong"}
-        if "reason" in named and "message" in named:
-            named["message"] = _message(named["reason"], named["message"])
-        return {key: one for key, one in named.items() if one not in (None, "", [], {})}
-    if isinstance(value, list):
-        return sorted(
-            (_plain(one, name) for one in value), key=lambda one: msgspec.json.encode(one, order="sorted")
-        )
-    if name == "statusConfigMap":
-        return (
-            "" if value in (None, "null") else str(value).lower() if isinstance(value, bool) else str(value)
-        )
-    if isinstance(value, float):
-        return float(Decimal(value).quantize(Decimal("0.000001"), ROUND_HALF_UP))
-    return value
-
-
-def _message(reason: str, message: str) -> str:
-    """Return an event's message with what may come in any order in order."""
-    if reason == "NotTriggerScaleUp" and ": " in message:
-        first, _, rest = message.partition(": ")
-        return f"{first}: {', '.join(sorted(re.split(r', (?=[0-9]+ )', rest)))}"
-    return message
-
-
-def _event_of(event: EventRecord) -> Json:
-    return {
-        "object": f"{event.kind}/{event.namespace}/{event.name}",
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message,
-    }
-
-
-def _option_of(option: Option) -> Json:
-    return {
-        "group": option.group.id,
-        "nodeCount": option.nodes,
-        "pods": len(option.pods),
-        "similarGroups": list(option.similar),
-    }
-
-
-def _scale_up_status_of(attempt: Round) -> Json:
-    return {
-        "result": attempt.result,
-        "error": {"type": attempt.error_type, "message": attempt.error} if attempt.error_type else None,
-        "scaleUpInfos": [
-            {
-                "group": one.group.id,
-                "currentSize": one.grown_from,
-                "newSize": one.size,
-                "maxSize": one.group.max_size,
-            }
-            for one in attempt.increases
-        ],
-        "podsTriggeredScaleUp": _names(attempt.triggered),
-        "podsRemainUnschedulable": [
-            {
-                "pod": name,
-                "rejected": {group: list(one.reasons) for group, one in rejected.items()},
-                "skipped": {
-                    group: list(words) for group, words in attempt.skipped.items() if group not in rejected
-                },
-            }
-            for pods, rejected in attempt.remain
-            for name in _names(pods)
-        ],
-        "podsAwaitEvaluation": _names(attempt.awaiting),
-        "consideredNodeGroups": list(attempt.considered),
-        "failedResizeNodeGroups": list(attempt.failed),
-    }
-
-
-def _names(pods: Sequence[Pod]) -> list[str]:
-    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
-
-
-def _taints(node: Json) -> set[str]:
-    return {
-        f"{one['key']}={one.get('value', '')}:{one['effect']}" for one in node["spec"].get("taints") or ()
-    }
-
-
-def _changed(before: Mapping[str, Json], now: Mapping[str, Json]) -> Json:
-    both = [name for name in before if name in now]
-    cordon = {
-        name: bool(now[name]["spec"].get("unschedulable")) - bool(before[name]["spec"].get("unschedulable"))
-        for name in both
-    }
-    return {
-        "taintsAdded": {name: sorted(_taints(now[name]) - _taints(before[name])) for name in both},
-        "taintsRemoved": {name: sorted(_taints(before[name]) - _taints(now[name])) for name in both},
-        "cordoned": [name for name, change in cordon.items() if change > 0],
-        "uncordoned": [name for name, change in cordon.items() if change < 0],
-    }
-
-
-def _status_of(status: Any) -> Json:
-    return {
-        "result": status.result,
-        "scaledDownNodes": [
-            {
-                "node": one.node,
-                "group": one.group,
-                "kind": one.kind,
-                "evictedPods": list(one.evicted_pods),
-                "utilization": one.utilization,
-                "utilizationResource": one.resource,
-            }
-            for one in status.scaled_down
-        ],
-        "unremovableNodes": [
-            {
-                "node": one.node,
-                "group": one.group,
-                "reason": one.reason,
-                "blockingPod": one.blocking_pod,
-                "blockingPodReason": one.blocking_reason,
-                "utilization": one.utilization,
-                "utilizationResource": one.resource,
-            }
-            for one in status.unremovable
-            if one.group
-        ],
-        "nodeDeleteResults": {
-            name: {"result": one.result, "error": one.error} for name, one in status.delete_results.items()
-        },
-    }
+        return [scale_up_status_of(one) for one in attempts]

@@ -1,21 +1,29 @@
-"""Upstream's actuator: it taints nodes at once; a little later it evicts their pods and has the cloud delete them."""
+"""Upstream's actuator: it taints nodes at once; beside the loop it evicts their pods and has the cloud delete them."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
+from tests.nodes.reference import events
+from tests.nodes.reference.block_words import block_words
 from tests.nodes.reference.candidates import Candidates
 from tests.nodes.reference.deletions import Deletions
 from tests.nodes.reference.disruptions import Disruptions
 from tests.nodes.reference.drain_rules import pods_to_move
+from tests.nodes.reference.eviction import evict
+from tests.nodes.reference.group_options import is_atomic
 from tests.nodes.reference.node_marks import TO_BE_DELETED, clean_taint, put_taint
 from tests.nodes.reference.parallelism import Batch, crop
-from tests.nodes.reference.pod_kinds import is_daemon, is_expendable, is_mirror, note
-from tests.nodes.reference.snapshot import Snapshot, pod_key
+from tests.nodes.reference.pod_kinds import has_ended, is_daemon, is_expendable, is_mirror
+from tests.nodes.reference.processes import Process, Processes
+from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.utilization import Utilization, utilization
 from tests.nodes.reference.world import CloudRefusal, Group, Json, World
 
-EVICT_DAEMON = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+from kubetide.units.time import Duration, Instant, after, seconds
+
+DELAY_DELETION = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 
 
 @dataclass
@@ -36,114 +44,119 @@ class Started:
 
 
 @dataclass
-class Work:
-    """A batch that waits for its time."""
-
-    batch: Batch
-    drain: bool
-    time: int
-
-
-@dataclass
 class Actuator:
     """What lives from loop to loop. `deleted` and `evicted` are the record of one step."""
 
+    candidates: Candidates
     deletions: Deletions = field(default_factory=Deletions)
-    work: list[Work] = field(default_factory=list)
+    processes: Processes = field(default_factory=Processes)
     queues: dict[str, list[Json]] = field(default_factory=dict)
+    """By group: nodes without pods that wait for the rest of their atomic group."""
+    batches: dict[str, list[Json]] = field(default_factory=dict)
+    """By group: nodes that wait for `--node-deletion-batcher-interval`, to be deleted by one call."""
+    as_drained: dict[str, bool] = field(default_factory=dict)
+    """Nodes that the cloud is asked to delete, and whether upstream's events call them drained.
+
+    Of an atomic group, all go by the node that was the last to be ready.
+    """
     failed_groups: set[str] = field(default_factory=set)
     deleted: list[Json] = field(default_factory=list)
     evicted: list[Json] = field(default_factory=list)
 
     def begin_step(self) -> None:
-        self.deleted, self.evicted = [], []
+        self.deleted.clear()
+        self.evicted.clear()
 
     def start_deletion(
-        self, world: World, snapshot: Snapshot, empty: list[Json], drain: list[Json], now: int
+        self, world: World, snapshot: Snapshot, empty: list[Json], drain: list[Json], now: Instant
     ) -> Started:
-        """Taint and cordon as many of the nodes as the flags allow. `finish` does the rest."""
+        """Taint and cordon as many of the nodes as the flags allow, and start what does the rest."""
         self.failed_groups = set()
         batches = crop(world, snapshot, self.deletions, empty, drain)
         if not any(batches):
             return Started("ScaleDownNoNodeDeleted")
         started = Started("ScaleDownNodeDeleteStarted")
         cordon = world.flags.on("cordon-node-before-terminating")
-        time = now + world.flags.duration("node-delete-delay-after-taint")
+        time = after(now, world.flags.duration("node-delete-delay-after-taint"))
         for one, with_drain in zip(batches, (False, True), strict=True):
             for batch in one:
                 for node in batch.nodes:
                     put_taint(world, node, TO_BE_DELETED, "NoSchedule", now, cordon=cordon)
+                    events.on_node(world, node, "ScaleDown", "marked the node as toBeDeleted/unschedulable")
             for batch in one:
                 for node in batch.nodes:
-                    started.nodes += _report(world, snapshot, node, batch.group, with_drain, now)
+                    reported = _report(world, snapshot, node, batch.group, with_drain, now)
+                    started.nodes += reported
+                    _note_start(world, node, reported, drain=with_drain)
                     self.deletions.start(batch.group.id, node["metadata"]["name"], drain=with_drain)
-                self.work.append(Work(batch, with_drain, time))
+            for batch in one:
+                self.processes.start(self._delete_batch(world, batch, with_drain), time)
         return started
 
-    def finish(self, world: World, candidates: Candidates) -> None:
-        """Let time run until all that was started has ended."""
-        work, self.work = self.work, []
-        for one in work:
-            disruptions = Disruptions.of(world) if one.drain else Disruptions()
-            for node in one.batch.nodes:
-                self._delete(world, node, one, disruptions, candidates)
+    # ── beside the loop ──
+
+    def _delete_batch(self, world: World, batch: Batch, drain: bool) -> Process:
+        """Look at the pods again and let each node without a reason to stay go its own way."""
+        disruptions = Disruptions.of(world) if drain else Disruptions()
+        size = batch.size or len(batch.nodes)
+        for node in batch.nodes:
+            name = node["metadata"]["name"]
+            pods = _running_pods(world, name)
+            moves = pods_to_move(world, pods, disruptions, world.now, check_owners=drain)
+            error = ""
+            if moves.blocking is not None:
+                words = block_words(world, *moves.blocking)
+                error = f"GetPodsToMove for {_quoted(name)} returned error: {words}"
+            elif not drain and moves.pods:
+                error = f"failed to delete empty node {_quoted(name)}, new pods scheduled"
+            elif not drain and moves.on_completion:
+                error = f"failed to delete empty node {_quoted(name)}, active on-completion pods present"
+            if error:
+                self._abort(world, node, batch.group, "NodeDeleteErrorInternal", error, drain=drain)
+                continue
+            self.processes.start(self._delete(world, node, pods, batch.group, size, drain), world.now)
+        yield from ()
 
     def _delete(
-        self, world: World, node: Json, work: Work, disruptions: Disruptions, candidates: Candidates
-    ) -> None:
-        """Look at the pods again, evict them, and call the cloud once the batch of an atomic group is complete."""
-        group, name = work.batch.group, node["metadata"]["name"]
-        pods = _running_pods(world, name)
-        moves = pods_to_move(world, pods, disruptions, work.time, check_owners=work.drain)
-        error = ""
-        if moves.blocking is not None:
-            error = f"GetPodsToMove for {_quoted(name)} returned error"
-        elif not work.drain and moves.pods:
-            error = f"failed to delete empty node {_quoted(name)}, new pods scheduled"
-        elif not work.drain and moves.on_completion:
-            error = f"failed to delete empty node {_quoted(name)}, active on-completion pods present"
+        self, world: World, node: Json, pods: list[Json], group: Group, size: int, drain: bool
+    ) -> Process:
+        """Evict the pods, wait for those who asked for it, and hand the node on with the others of its group."""
+        name = node["metadata"]["name"]
+        error = yield from evict(world, name, pods, self.evicted, drain=drain)
         if error:
-            self._abort(world, node, group, error)
+            self._abort(world, node, group, "NodeDeleteErrorFailedToEvictPods", error, drain=drain)
             return
-        self._evict(world, pods, drain=work.drain)
+        error = yield from _wait_for_release(world, node)
+        if error:
+            self._abort(world, node, group, _NOT_DELETED, error, drain=drain)
+            return
         queue = self.queues.setdefault(group.id, [])
         queue.append(node)
-        if work.batch.size:
+        if is_atomic(group):
             if group.id in self.failed_groups:
-                self._end_badly(world, node, group, "NodeDeleteErrorFailedToDelete", _OTHERS_FAILED)
+                self._end_badly(world, node, group, _NOT_DELETED, _OTHERS_FAILED, drain=drain)
                 queue.clear()
-            if len(queue) < work.batch.size:
+            if len(queue) < size:
                 return
-        self._call_cloud(world, list(queue), work.time, candidates)
-        queue.clear()
+        ready = self.queues.pop(group.id)
+        self.as_drained.update({one["metadata"]["name"]: drain for one in ready})
+        self._collect(world, group, ready)
 
-    def _evict(self, world: World, pods: list[Json], *, drain: bool) -> None:
-        side = "occupied" if drain else "empty"
-        by_default = world.flags.on(f"daemonset-eviction-for-{side}-nodes")
-        longest = world.flags.whole("max-graceful-termination-sec")
-        for pod in pods:
-            if is_mirror(pod):
-                continue
-            if is_daemon(pod):
-                own = note(pod, EVICT_DAEMON)
-                if not (by_default if own is None else own == "true"):
-                    continue
-            elif not drain:
-                continue
-            grace = pod["spec"].get("terminationGracePeriodSeconds")
-            grace = 30 if grace is None else grace
-            if 0 < longest < grace:
-                grace = longest
-            self.evicted.append(
-                {
-                    "pod": "/".join(pod_key(pod)),
-                    "node": pod["spec"]["nodeName"],
-                    "gracePeriodSeconds": grace,
-                }
-            )
-            world.pods.pop(pod_key(pod), None)
+    def _collect(self, world: World, group: Group, nodes: list[Json]) -> None:
+        """Call the cloud at once, or after the interval with all nodes of the group that come in it."""
+        interval = world.flags.duration("node-deletion-batcher-interval")
+        if interval == 0:
+            self._call_cloud(world, nodes)
+            return
+        if group.id not in self.batches:
+            self.processes.start(self._call_later(world, group), after(world.now, interval))
+        self.batches.setdefault(group.id, []).extend(nodes)
 
-    def _call_cloud(self, world: World, nodes: list[Json], now: int, candidates: Candidates) -> None:
+    def _call_later(self, world: World, group: Group) -> Process:
+        self._call_cloud(world, self.batches.pop(group.id))
+        yield from ()
+
+    def _call_cloud(self, world: World, nodes: list[Json]) -> None:
         group = world.group_of_node(nodes[0])
         assert group is not None
         refusal = ""
@@ -151,27 +164,33 @@ class Actuator:
             world.delete_machines(group.id, [one["spec"]["providerID"] for one in nodes])
         except CloudRefusal as error:
             refusal = str(error)
-            candidates.failures[group.id] = now
+            self.candidates.failures[group.id] = world.now
         for node in nodes:
             name = node["metadata"]["name"]
+            drain = self.as_drained.pop(name)
             kind = "drain" if name in self.deletions.drained else "empty"
             entry = {"node": name, "group": group.id, "kind": kind}
             self.deleted.append({**entry, "error": refusal} if refusal else entry)
             if refusal:
                 error_text = f"failed to delete nodes from group {group.id}: {refusal}"
-                self._end_badly(world, node, group, "NodeDeleteErrorFailedToDelete", error_text)
+                self._end_badly(world, node, group, _NOT_DELETED, error_text, drain=drain)
                 continue
-            candidates.scale_downs[group.id] = now
+            _note_end(world, node, drain=drain)
+            self.candidates.scale_downs[group.id] = world.now
             self.deletions.end(group.id, name, "NodeDeleteOk")
 
-    def _abort(self, world: World, node: Json, group: Group, error: str) -> None:
+    def _abort(self, world: World, node: Json, group: Group, result: str, error: str, *, drain: bool) -> None:
         """Give up a node, and with it those of its group that wait for the others."""
         self.failed_groups.add(group.id)
-        self._end_badly(world, node, group, "NodeDeleteErrorInternal", error)
+        self._end_badly(world, node, group, result, error, drain=drain)
         for other in self.queues.pop(group.id, []):
-            self._end_badly(world, other, group, "NodeDeleteErrorFailedToDelete", _OTHERS_FAILED)
+            self._end_badly(world, other, group, _NOT_DELETED, _OTHERS_FAILED, drain=drain)
 
-    def _end_badly(self, world: World, node: Json, group: Group, result: str, error: str) -> None:
+    def _end_badly(
+        self, world: World, node: Json, group: Group, result: str, error: str, *, drain: bool
+    ) -> None:
+        tried = "drain and delete node" if drain else "delete empty node"
+        events.on_node(world, node, "ScaleDownFailed", f"failed to {tried}: {error}", warning=True)
         # Upstream takes a cordon off that somebody else had put there.
         cordoned = bool(node["spec"].get("unschedulable"))
         uncordon = world.flags.on("cordon-node-before-terminating") and not cordoned
@@ -179,11 +198,32 @@ class Actuator:
         self.deletions.end(group.id, node["metadata"]["name"], result, error)
 
 
+_NOT_DELETED = "NodeDeleteErrorFailedToDelete"
 _OTHERS_FAILED = "couldn't scale down other nodes in this node group"
 
 
 def _quoted(name: str) -> str:
     return f'"{name}"'
+
+
+def _note_start(world: World, node: Json, reported: list[ScaledDown], *, drain: bool) -> None:
+    name = node["metadata"]["name"]
+    if not drain:
+        events.on_status(world, "ScaleDownEmpty", f"Scale-down: removing empty node {_quoted(name)}")
+        return
+    for one in reported:
+        pods = ",".join(pod["metadata"]["name"] for pod in one.pods)
+        words = f"utilization: {one.utilization.in_go()}, pods to reschedule: {pods}"
+        events.on_status(world, "ScaleDown", f"Scale-down: removing node {name}, {words}")
+
+
+def _note_end(world: World, node: Json, *, drain: bool) -> None:
+    name = node["metadata"]["name"]
+    events.on_node(world, node, "ScaleDown", "nodes removed by cluster autoscaler")
+    if drain:
+        events.on_status(world, "ScaleDown", f"Scale-down: node {name} removed with drain")
+    else:
+        events.on_status(world, "ScaleDownEmpty", f"Scale-down: empty node {name} removed")
 
 
 def _report(
@@ -197,12 +237,29 @@ def _report(
     return [ScaledDown(node, group.id, drain, pods if drain else [], found)]
 
 
+def _wait_for_release(world: World, node: Json) -> Generator[Duration, None, str]:
+    """Wait until nobody asks any more to delay the deletion, or for too long; return an error if the Node is gone.
+
+    A node that did not ask when the loop began is not waited for.
+    """
+    longest = world.flags.duration("node-deletion-delay-timeout")
+    if longest == 0 or not _asks_for_delay(node):
+        return ""
+    name, until = node["metadata"]["name"], world.now + longest
+    while world.now < until:
+        yield Duration(min(seconds(5), until - world.now))
+        if name not in world.nodes:
+            return f"failed to get node {name}: node {_quoted(name)} not found"
+        if not _asks_for_delay(world.nodes[name]):
+            break
+    return ""
+
+
+def _asks_for_delay(node: Json) -> bool:
+    return any(one.startswith(DELAY_DELETION) for one in node["metadata"].get("annotations") or {})
+
+
 def _running_pods(world: World, node: str) -> list[Json]:
     """Return the pods that upstream sees on a node: those that have not ended and are not expendable."""
     cutoff = world.flags.whole("expendable-pods-priority-cutoff")
-    return [
-        one
-        for one in world.pods_on(node)
-        if (one.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-        and not is_expendable(one, cutoff)
-    ]
+    return [one for one in world.pods_on(node) if not has_ended(one) and not is_expendable(one, cutoff)]

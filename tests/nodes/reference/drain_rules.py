@@ -116,6 +116,13 @@ def _few_replicas(world: World, pod: Json, owner: Json) -> str | None:
     return None
 
 
+def replicas_of(world: World, pod: Json) -> int | None:
+    """Return how many pods the pod's controller wants, if it is there and says so."""
+    owner = controller(pod)
+    found = _found(world, pod, owner) if owner is not None else None
+    return None if found is None else found["spec"].get("replicas")
+
+
 def _is_terminal(pod: Json) -> bool:
     phase = (pod.get("status") or {}).get("phase")
     never_again = pod["spec"].get("restartPolicy") in ("Never", "OnFailure")

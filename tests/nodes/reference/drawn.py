@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.nodes.reference import objects
+from tests.nodes.reference import drawn_rules, objects, traits
 from tests.nodes.reference.node_marks import CANDIDATE, TO_BE_DELETED
 from tests.nodes.reference.snapshot import Place, refusals
+from tests.nodes.reference.traits import Traits
 from tests.nodes.reference.world import Json
 
 from kubetide.units.time import Instant, before, format_rfc3339, minutes, parse_rfc3339, seconds
@@ -57,11 +58,23 @@ FLAGS: Mapping[str, tuple[Any, ...]] = {
     "scale-down-unready-enabled": ("true", "true", "false"),
     "scale-down-unready-time": ("20m", "1m"),
     "scale-down-utilization-threshold": ("0.5", "0.5", "0.7", "0.9"),
+    "scale-from-unschedulable": ("true", "false"),
+    "scale-up-from-zero": ("true", "false"),
     "skip-nodes-with-custom-controller-pods": ("true", "false"),
     "skip-nodes-with-local-storage": ("true", "false"),
     "skip-nodes-with-system-pods": ("true", "false"),
+    "status-config-map-name": ("cluster-autoscaler-status", "state"),
     "unremovable-node-recheck-timeout": ("5m", "30s", "0s"),
+    "write-status-configmap": ("true", "true", "false"),
 }
+SLOW_FLAGS: Mapping[str, tuple[Any, ...]] = {
+    "drain-priority-config": ("", "0:60", "0:5,100:0"),
+    "max-pod-eviction-time": ("2m", "35s", "0s"),
+    "node-delete-delay-after-taint": ("5s", "40s", "0s"),
+    "node-deletion-batcher-interval": ("0s", "20s", "100s"),
+    "node-deletion-delay-timeout": ("2m", "12s", "0s"),
+}
+"""Flags of lives in which deletions last for several loops."""
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -84,17 +97,34 @@ class Drawn:
     story: Json = field(init=False)
     templates: list[Json] = field(default_factory=list)
     shapes: dict[str, Json] = field(default_factory=dict)
+    slow: bool = False
+    """Whether deletions last: evictions are refused, and nodes ask to wait."""
+    traits: Traits = field(init=False)
+    alike: bool = False
+    """Whether groups have labels of which some clouds say that they do not count."""
     made: int = 0
 
     def __post_init__(self) -> None:
         draw = self.random = Random(self.seed)
         chosen = draw.sample(sorted(FLAGS), draw.randint(3, 12))
         options = {name: draw.choice(FLAGS[name]) for name in chosen}
+        self.slow = draw.random() < 0.25
+        if self.slow:
+            options |= {name: draw.choice(of) for name, of in SLOW_FLAGS.items() if draw.random() < 0.5}
+            # A soft taint of the loop that starts the deletion undoes the deletion's in the recording's API server.
+            options["scale-down-unneeded-time"] = draw.choice(("1m", "2m"))
+            options["max-bulk-soft-taint-count"] = draw.choice((10, 0))
+            options.pop("node-deletion-candidate-ttl", None)
+        if draw.random() < 0.1:
+            options["parallel-scale-up"] = "true"
+            options["balance-similar-node-groups"] = draw.choice(("true", "false"))
+            options["enforce-node-group-min-size"] = draw.choice(("true", "true", "false"))
+        self.traits = Traits.drawn(draw, options)
         options.setdefault("scale-down-unneeded-time", "1m")
         options.setdefault("scale-down-delay-after-add", draw.choice(("0s", "1m")))
         if options.get("enforce-node-group-min-size") == "true":
             # Increases to the minimum are held together against these, otherwise than upstream's.
-            for name in ("max-nodes-total", "cores-total", "memory-total"):
+            for name in ("max-nodes-total", "cores-total", "memory-total", "gpu-total"):
                 options.pop(name, None)
         self.story = {
             "id": f"life-{self.seed}",
@@ -107,9 +137,11 @@ class Drawn:
         }
         if draw.random() < 0.8:
             self.story["provider"] = {}
+        self.alike = drawn_rules.draw_likeness(draw, self.story) or "parallel-scale-up" in options
         self._draw_workloads()
         for name in "abcd"[: draw.randint(1, 4)]:
             self._draw_group(name)
+        drawn_rules.draw_expander(draw, self.story)
         if draw.random() < 0.2:
             self._add_node(None, "stray", ready=True)
         self._fill()
@@ -135,7 +167,8 @@ class Drawn:
         if kind:
             metadata["ownerReferences"] = [objects.owner(kind, name)]
             if draw.random() < 0.95 and kind in OWNERS:
-                kept[kind].append(objects.workload(kind, name, draw.randint(1, 4), namespace))
+                wanted = {"replicas": draw.randint(1, 4), **self.traits.owner(kind)}
+                kept[kind].append(objects.workload(kind, name, namespace=namespace, **wanted))
         spec, notes = self._rules(name)
         if notes:
             metadata["annotations"] = notes
@@ -147,7 +180,8 @@ class Drawn:
                 "cpu": draw.choice((100, 300, 700, 1100, 1900)),
                 "memory": draw.choice((64, 512, 2048)),
                 "metadata": metadata,
-                "spec": spec,
+                "spec": spec | self.traits.scheduler(),
+                **self.traits.template(),
             }
         )
         if draw.random() < 0.2:
@@ -174,6 +208,8 @@ class Drawn:
             term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": objects.HOSTNAME}
             required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
             spec["affinity"] = {"podAntiAffinity": required}
+        if draw.random() < 0.08:
+            spec["affinity"] = spec.get("affinity", {}) | traits.affinity(draw)
         if draw.random() < 0.15:
             spec["priority"] = draw.choice((-20, -5, 100))
         if draw.random() < 0.1:
@@ -213,20 +249,30 @@ class Drawn:
         group: Json = {"id": name, "min": low, "max": low + draw.randint(1, 6), "targetSize": 0}
         cpu = draw.choice((2, 2, 4, 8))
         shape = {"cpu": cpu, "memory_gib": cpu * draw.choice((2, 4)), "pods": draw.choice((110, 110, 4))}
+        special = self.traits.shape()
+        if self.alike and self.shapes and draw.random() < 0.8:
+            same = {"cpu", "pods"} if draw.random() < 0.3 else shape.keys()
+            shape |= {name: self.shapes["a"][name] for name in same}
         # Machines of one type are alike: production learns from one group's nodes what another's will be.
-        machine = "-".join(map(str, shape.values()))
+        machine = "-".join(map(str, (*shape.values(), *special.values())))
         labels = {"node.kubernetes.io/instance-type": machine, "topology.kubernetes.io/zone": f"z-{name}"}
-        if draw.random() < 0.4:
+        if draw.random() < (0.1 if self.alike else 0.4):
             labels["pool"] = draw.choice(("one", "two"))
-        taints = [TAINT] if draw.random() < 0.2 else []
+        if self.alike:
+            labels |= drawn_rules.draw_labels(draw)
+        taints = [TAINT] if draw.random() < (0.05 if self.alike else 0.2) else []
+        labels |= traits.labels(special)
+        shape["accelerators"] = special.get("accelerators", 0)
         self.shapes[name] = {**shape, "labels": labels, "taints": taints}
-        if draw.random() < 0.95:
+        # Without a template upstream fails while a node of the group lacks its GPUs.
+        if draw.random() < 0.95 or special:
             group["template"] = objects.node(f"{name}-template", at=START, **self.shapes[name])
         if draw.random() < 0.3:
             group["options"] = dict(
                 draw.sample(
                     (
                         ("scaleDownUtilizationThreshold", 0.8),
+                        ("scaleDownGpuUtilizationThreshold", 0.2),
                         ("scaleDownUnneededTime", "3m0s"),
                         ("scaleDownUnreadyTime", "2m0s"),
                         ("maxNodeProvisionTime", "2m0s"),
@@ -238,6 +284,9 @@ class Drawn:
                     draw.randint(1, 3),
                 )
             )
+            if self.traits.slow_to_start:
+                for option in ("maxNodeProvisionTime", "maxNodeStartupTime"):
+                    group["options"].pop(option, None)
         self.story["nodeGroups"].append(group)
         for number in range(draw.randint(0, min(4, group["max"]))):
             self._add_node(name, f"{name}-n{number}", ready=draw.random() < 0.92)
@@ -266,7 +315,7 @@ class Drawn:
         notes = {DISABLED: "true"} if draw.random() < 0.05 else None
         one: Json = {"node": self.node(group, name, at, ready=ready, notes=notes)}
         spec, fate = one["node"]["spec"], draw.random()
-        if fate < 0.04:
+        if fate < 0.04 and not self.slow:
             since = draw.choice((at, before(START, minutes(1))))
             _taint(spec, TO_BE_DELETED, "NoSchedule", since)
             spec["unschedulable"] = draw.random() < 0.5
@@ -278,6 +327,7 @@ class Drawn:
         elif fate < 0.12:
             suspended = {"type": "Suspended", "status": draw.choice(("True", "False"))}
             one["node"]["status"]["conditions"].append(suspended)
+        self.traits.mark_node(one["node"], 0.15)
         self.story["cluster"]["nodes"].append(one | ({"nodeGroup": group} if group else {}))
 
     def _fill(self) -> None:
@@ -331,7 +381,9 @@ class Drawn:
     def pod(self, template: Json, at: Instant) -> Json:
         self.made += 1
         name = f"{template['name']}-{self.made:03}"
-        return objects.pod(name, at, template, namespace=template["namespace"])
+        made = objects.pod(name, at, template, namespace=template["namespace"])
+        self.traits.mark_pod(made)
+        return made
 
 
 def _taint(spec: Json, key: str, effect: str, since: Instant) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tests.nodes.reference.accelerators import has_accelerator
 from tests.nodes.reference.group_options import utilization_threshold
 from tests.nodes.reference.node_marks import is_being_deleted, is_ready
 from tests.nodes.reference.snapshot import Place, Snapshot
@@ -63,6 +64,6 @@ def _check(world: World, place: Place, now: int) -> tuple[str, Utilization | Non
         return "UnexpectedError", None
     if not world.flags.on("scale-down-unready-enabled") and not is_ready(place.node):
         return "ScaleDownUnreadyDisabled", None
-    if found.share > utilization_threshold(world, group):
+    if found.share > utilization_threshold(world, group, accelerated=has_accelerator(place.node)):
         return "NotUnderutilized", found
     return "", found

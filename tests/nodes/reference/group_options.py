@@ -15,9 +15,12 @@ def is_atomic(group: Group) -> bool:
     return bool(group.options.get("zeroOrMaxNodeScaling"))
 
 
-def utilization_threshold(world: World, group: Group) -> float:
-    own = group.options.get("scaleDownUtilizationThreshold")
-    return world.flags.number("scale-down-utilization-threshold") if own is None else float(own)
+def utilization_threshold(world: World, group: Group, *, accelerated: bool) -> float:
+    """Return up to which utilization a node of the group may go; one with GPUs has a threshold of its own."""
+    option = "scaleDownGpuUtilizationThreshold" if accelerated else "scaleDownUtilizationThreshold"
+    flag = "scale-down-gpu-utilization-threshold" if accelerated else "scale-down-utilization-threshold"
+    own = group.options.get(option)
+    return world.flags.number(flag) if own is None else float(own)
 
 
 def ignores_daemons(world: World, group: Group) -> bool:

@@ -5,49 +5,77 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass
 
-from tests.nodes.reference import objects
+from tests.nodes.reference import drawn_rules, objects
 from tests.nodes.reference.drawn import Drawn
+from tests.nodes.reference.node_marks import TO_BE_DELETED, has_taint, taint_time
 from tests.nodes.reference.pod_kinds import is_expendable
 from tests.nodes.reference.snapshot import Place, refusals
 from tests.nodes.reference.world import Json, Key, World
 
-from kubetide.units.time import Instant, after, before, format_rfc3339, seconds
+from kubetide.units.time import ZERO, Duration, Instant, after, before, format_rfc3339, seconds
+
+DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/volumes"
+
+FAILURES = (
+    ("OutOfResources", "STOCKOUT", "none left"),
+    ("OutOfResources", "STOCKOUT", "none left"),
+    ("OutOfResources", "STOCKOUT", "no such machine"),
+    ("OutOfResources", "STOCKOUT", "sold"),
+    ("OutOfResources", "STOCKOUT", "zone is full"),
+    ("OutOfResources", "QUOTA", "no quota"),
+    ("Other", "STOCKOUT", "none left"),
+    ("Other", "BROKEN", ""),
+)
+"""Why a machine cannot be made: class, code and message."""
 
 
 @dataclass
 class Life:
-    """The further life of a drawn cluster. `world` is always the reference's, at the time of the last step."""
+    """The further life of a drawn cluster. `world` is always the reference's, at the time of the step that is drawn."""
 
     drawn: Drawn
+    advance: int = 0
+    """Seconds from the loop before to the next one."""
+    settle: Duration = ZERO
+    """How much of it the last step has looked at already."""
 
-    def next_step(self, world: World, number: int, last: Json | None) -> tuple[Json, Instant]:
-        """Return the next step without its expectations, and its time. `last` is the outcome of the one before."""
+    def next_time(self, world: World, number: int) -> Instant:
+        """Return when the next loop runs."""
         draw = self.drawn.random
-        advance = draw.choice((20, 40, 60, 70, 130, 200)) if number else 60
-        now = after(world.now, seconds(advance))
+        self.advance = draw.choice((20, 40, 60, 70, 130, 200)) if number else 60
+        return after(world.now, Duration(seconds(self.advance) - self.settle))
+
+    def next_step(self, world: World, evicted: list[Json] | None) -> Json:
+        """Return the next step without its expectations. `evicted` were evicted since the loop before, if there was one."""
         changes: list[Json] = []
-        if last is not None:
-            self._follow(world, last, changes, now)
-        self._outside_changes(world, changes, now)
+        if evicted is not None:
+            self._follow(world, evicted, changes)
+        self._outside_changes(world, changes)
         ghost = deepcopy(world)
         for change in changes:
             ghost.apply(deepcopy(change))
         changes += self._schedule(ghost)
-        times = {"now": format_rfc3339(now), "advance": f"{advance}s", "settle": "15s"}
-        return {**times, "changes": changes}, now
+        self.settle = seconds(self.drawn.random.choice((3, 15, 19)) if self.drawn.slow else 15)
+        return {
+            "now": format_rfc3339(world.now),
+            "advance": f"{self.advance}s",
+            "settle": f"{self.settle // seconds(1)}s",
+            "changes": changes,
+        }
 
-    def _follow(self, world: World, last: Json, changes: list[Json], now: Instant) -> None:
+    def _follow(self, world: World, evicted: list[Json], changes: list[Json]) -> None:
         """What follows from the last loop: deleted nodes go, pods come back, new machines and their nodes appear."""
         draw = self.drawn.random
         for name, one in sorted(world.nodes.items()):
-            if not world.has_machine(one) and world.group_of_node(one) is not None and draw.random() < 0.8:
+            gone = not world.has_machine(one) and world.group_of_node(one) is not None
+            if gone and (draw.random() < 0.8 or self._is_due(world, one)):
                 changes.append({"op": "delete", "kind": "Node", "name": name})
                 changes += [_gone(pod) for pod in world.pods_on(name)]
-        for one in last["evictedPods"]:
+        for one in evicted:
             template = one["pod"].split("/")[1].rsplit("-", 1)[0]
             found = [each for each in self.drawn.templates if each["name"] == template]
             if found and draw.random() < 0.9:
-                changes.append(_added(self.drawn.pod(found[0], before(now, seconds(15)))))
+                changes.append(_added(self.drawn.pod(found[0], before(world.now, seconds(15)))))
         for group in sorted(world.groups):
             there = world.groups[group]
             for machine in sorted(there.machines.values(), key=lambda each: each.id):
@@ -55,12 +83,17 @@ class Life:
                     running = {"id": machine.id, "state": "running"}
                     changes.append({"op": "setInstance", "nodeGroup": group, "instance": running})
                     if draw.random() < 0.9:
-                        self._join(world, group, machine.id.rsplit("/", 1)[1], changes, now)
+                        self._join(world, group, machine.id.rsplit("/", 1)[1], changes)
             for _ in range(there.target - len(there.machines)):
                 if draw.random() <= 0.75:
-                    self._start_machine(world, group, changes, now)
+                    self._start_machine(world, group, changes)
 
-    def _start_machine(self, world: World, group: str, changes: list[Json], now: Instant) -> None:
+    def _is_due(self, world: World, node: Json) -> bool:
+        """Return whether a Node without a machine goes now, as it would be deleted again while that still lasts."""
+        since = taint_time(node, TO_BE_DELETED)
+        return self.drawn.slow and since is not None and world.now - since > seconds(100)
+
+    def _start_machine(self, world: World, group: str, changes: list[Json]) -> None:
         """Make a machine that the group asks for: it fails, is being made for a while, or joins at once."""
         self.drawn.made += 1
         name = f"{group}-x{self.drawn.made:03}"
@@ -69,49 +102,56 @@ class Life:
         if fate < 0.2:
             instance["state"] = "creating"
         if fate < 0.08:
-            instance |= {
-                "errorClass": "OutOfResources",
-                "errorCode": "STOCKOUT",
-                "errorMessage": "none left",
-            }
+            names = ("errorClass", "errorCode", "errorMessage")
+            instance |= dict(zip(names, self.drawn.random.choice(FAILURES), strict=True))
         changes.append({"op": "addInstance", "nodeGroup": group, "instance": instance})
         if instance["state"] == "running":
-            self._join(world, group, name, changes, now)
+            self._join(world, group, name, changes)
 
-    def _join(self, world: World, group: str, name: str, changes: list[Json], now: Instant) -> None:
-        at = before(now, seconds(self.drawn.random.choice((5, 5, 90))))
+    def _join(self, world: World, group: str, name: str, changes: list[Json]) -> None:
+        at = before(world.now, seconds(self.drawn.random.choice((5, 5, 90))))
         made = self.drawn.node(group, name, at, ready=self.drawn.random.random() < 0.85)
+        self.drawn.traits.mark_node(made, 0.5)
         changes.append({"op": "add", "kind": "Node", "object": made, "nodeGroup": group})
         changes += [_added(pod) for pod in self.drawn.daemon_pods(world.listed("DaemonSet"), Place(made), at)]
 
-    def _outside_changes(self, world: World, changes: list[Json], now: Instant) -> None:
+    def _outside_changes(self, world: World, changes: list[Json]) -> None:
         """What happens by itself: pods come and go, nodes break and mend, people change things, the cloud refuses."""
         gone = {(each.get("namespace", ""), each["name"]) for each in changes if each["op"] == "delete"}
-        self._move_load(world, gone, changes, now)
-        self._break_nodes(world, gone, changes, now)
+        self._move_load(world, gone, changes)
+        self._break_nodes(world, gone, changes)
         self._change_rules(world, changes)
         self._change_cloud(world, changes)
+        if drawn_rules.reads_priorities(self.drawn.story):
+            self._change_priorities(world, changes)
+        if self.drawn.slow:
+            self._delay_deletions(world, gone, changes)
 
-    def _move_load(self, world: World, gone: set[Key], changes: list[Json], now: Instant) -> None:
+    def _move_load(self, world: World, gone: set[Key], changes: list[Json]) -> None:
         draw = self.drawn.random
         for _ in range(draw.choice((0, 0, 1, 1, 2))):
             template = draw.choice(self.drawn.templates)
-            at = before(now, seconds(draw.choice((1, 20, 40))))
+            at = before(world.now, seconds(draw.choice((1, 20, 40))))
             changes += [_added(self.drawn.pod(template, at)) for _ in range(draw.choice((1, 2, 3, 5, 9)))]
         for key, pod in sorted(world.pods.items()):
             of_node = pod["metadata"]["name"].startswith(("agent-", "proxy-"))
             if key not in gone and not of_node and draw.random() < 0.12:
                 changes.append(_gone(pod))
 
-    def _break_nodes(self, world: World, gone: set[Key], changes: list[Json], now: Instant) -> None:
+    def _break_nodes(self, world: World, gone: set[Key], changes: list[Json]) -> None:
         for name, one in sorted(world.nodes.items()):
             ready = _is_ready(one)
-            if ("", name) in gone or self.drawn.random.random() >= (0.04 if ready else 0.4):
+            if ("", name) in gone:
                 continue
             changed = deepcopy(one)
+            if self.drawn.traits.change_node(changed):
+                changes.append({"op": "update", "kind": "Node", "object": changed})
+                continue
+            if self.drawn.random.random() >= (0.04 if ready else 0.4):
+                continue
             changed["status"]["conditions"][0] |= {
                 "status": "False" if ready else "True",
-                "lastTransitionTime": format_rfc3339(now),
+                "lastTransitionTime": format_rfc3339(world.now),
             }
             changes.append({"op": "update", "kind": "Node", "object": changed})
 
@@ -126,17 +166,58 @@ class Life:
 
     def _change_cloud(self, world: World, changes: list[Json]) -> None:
         draw = self.drawn.random
+        parallel = world.flags.on("parallel-scale-up")
         for group, there in sorted(world.groups.items()):
-            if draw.random() < 0.06:
-                message = draw.choice(("", "no quota"))
+            if draw.random() < (0.25 if parallel else 0.06):
+                message = draw.choice(("", "no quota", 'no "small" one'))
                 changes.append({"op": "increaseSizeError", "nodeGroup": group, "message": message})
             if draw.random() < 0.03:
                 low, high = draw.choice(((0, there.max), (1, there.max), (there.min, there.max + 2)))
                 changes.append({"op": "setGroup", "nodeGroup": group, "min": low, "max": high})
+            elif parallel and draw.random() < 0.2:
+                # Groups below their minimum grow together.
+                changes.append({"op": "setGroup", "nodeGroup": group, "min": there.max, "max": there.max + 2})
             # Production reports a refused deletion of such a group in another way; it does the same.
             if draw.random() < 0.03 and not there.options.get("zeroOrMaxNodeScaling"):
                 message = draw.choice(("", "", "not now"))
                 changes.append({"op": "deleteNodesError", "nodeGroup": group, "message": message})
+
+    def _delay_deletions(self, world: World, gone: set[Key], changes: list[Json]) -> None:
+        """Refuse a few evictions, and let somebody ask that nodes wait, or no longer."""
+        draw = self.drawn.random
+        for (namespace, name), _ in sorted(world.pods.items()):
+            if draw.random() < 0.1:
+                refused = {"namespace": namespace, "name": name, "count": draw.choice((1, 3, 9, -1, 0))}
+                changes.append({"op": "evictionError", **refused})
+        touched = {
+            one["object"]["metadata"]["name"]
+            for one in changes
+            if one.get("kind") == "Node" and "object" in one
+        }
+        for name, one in sorted(world.nodes.items()):
+            asked = DELAY in one["metadata"].get("annotations", {})
+            # Production looks at the annotation as it is when the pods are gone, upstream as it was in the loop.
+            stays = has_taint(one, TO_BE_DELETED) or ("", name) in gone or name in touched
+            if stays or draw.random() >= (0.3 if asked else 0.1):
+                continue
+            changed = deepcopy(one)
+            notes = changed["metadata"].setdefault("annotations", {})
+            if asked:
+                del notes[DELAY]
+            else:
+                notes[DELAY] = "1"
+            changes.append({"op": "update", "kind": "Node", "object": changed})
+
+    def _change_priorities(self, world: World, changes: list[Json]) -> None:
+        draw = self.drawn.random
+        there = world.listed("ConfigMap")
+        if draw.random() >= 0.3:
+            return
+        if there and draw.random() < 0.2:
+            changes += [_gone(one) for one in there]
+        else:
+            made = drawn_rules.draw_priorities(draw)
+            changes.append({"op": "update" if there else "add", "kind": "ConfigMap", "object": made})
 
     def _schedule(self, world: World) -> list[Json]:
         """Bind waiting pods to the first node with room, as a scheduler would."""

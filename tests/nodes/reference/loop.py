@@ -5,24 +5,29 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from tests.nodes.reference import node_marks, soft_taints
+from tests.nodes.reference import events, node_marks, soft_taints, up_events
 from tests.nodes.reference.actuation import Actuator, ScaledDown
 from tests.nodes.reference.candidates import Candidates
 from tests.nodes.reference.deletions import Deletions
 from tests.nodes.reference.down_status import scale_down_status
 from tests.nodes.reference.group_options import UPCOMING, is_atomic
+from tests.nodes.reference.missing_pods import hide_missing
 from tests.nodes.reference.planner import Planner
-from tests.nodes.reference.pod_kinds import identity, is_expendable
+from tests.nodes.reference.pod_kinds import has_ended, identity, is_expendable
 from tests.nodes.reference.pod_lists import PodLists, all_are_new
 from tests.nodes.reference.registry import Registry, is_failed
 from tests.nodes.reference.scale_up import ScaleUp
-from tests.nodes.reference.snapshot import Place, Snapshot, pod_key
+from tests.nodes.reference.seen_nodes import as_seen
+from tests.nodes.reference.snapshot import Place, Snapshot
 from tests.nodes.reference.status_document import StatusDocument
 from tests.nodes.reference.templates import Templates, fresh_copy
 from tests.nodes.reference.up_status import Remaining, UpStatus
+from tests.nodes.reference.waiting_pods import waiting_pods
 from tests.nodes.reference.world import CloudRefusal, Group, Json, World
 
-from kubetide.units.time import Instant, hours
+from kubetide.units.time import Duration, Instant, after, hours, minutes
+
+LAST_UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 
 
 @dataclass
@@ -35,6 +40,8 @@ class Pass:
     unneeded: list[str] = field(default_factory=list)
     cleaned: list[Json] = field(default_factory=list)
     decreased: list[Json] = field(default_factory=list)
+    aborted: str = ""
+    """Why the loop ended before it looked at anything."""
 
 
 @dataclass
@@ -48,9 +55,11 @@ class Autoscaler:
     scale_up: ScaleUp = field(default_factory=ScaleUp)
     candidates: Candidates = field(default_factory=Candidates)
     planner: Planner = field(default_factory=Planner)
-    actuator: Actuator = field(default_factory=Actuator)
     document: StatusDocument = field(default_factory=StatusDocument)
     registry: Registry = field(init=False)
+    actuator: Actuator = field(init=False)
+    started: int = 0
+    """When the first loop ran. Upstream counts from when the process was built."""
     last_scale_up: int = field(init=False)
     last_deletion: int = field(init=False)
     last_failure: int = field(init=False)
@@ -58,36 +67,52 @@ class Autoscaler:
 
     def __post_init__(self) -> None:
         self.registry = Registry(self.world)
+        self.actuator = Actuator(self.candidates)
         past = self.world.now - hours(1)
         self.last_scale_up = self.last_deletion = self.last_failure = past
 
-    def step(self, now: Instant, changes: list[Json]) -> Json:
-        """Apply the changes, run a loop, let its deletions end, and return the outcome."""
+    def let_run(self, until: Instant) -> None:
+        """Let time pass, and with it the deletions under way."""
+        self.actuator.processes.run(self.world, until)
+
+    def step(self, now: Instant, changes: list[Json], settle: Duration) -> Json:
+        """Apply the changes, run a loop, let time pass, and return the outcome of loop and time."""
         world = self.world
-        world.now = now
+        self.let_run(now)
         for change in changes:
             world.apply(deepcopy(change))
         before = dict(world.nodes)
         self.actuator.begin_step()
+        world.events.clear()
         done = Pass()
         self._run(done)
-        results = self.actuator.deletions.take_results()
-        status = scale_down_status(world, self.planner, done.down, done.scaled_down, results)
+        for up in done.ups:
+            hide_missing(up)
+            up_events.tell_pods(world, up)
+        status: Json = {}
+        if not done.aborted:
+            results = self.actuator.deletions.take_results()
+            found = scale_down_status(world, self.planner, done.down, done.scaled_down, results)
+            status = {"scaleDownStatus": found}
         healthy = self.registry.is_cluster_healthy()
-        document = deepcopy(self.document.written(world, self.registry))
-        self.actuator.finish(world, self.candidates)
+        document: Json = {}
+        if world.flags.on("write-status-configmap"):
+            document = deepcopy(self.document.written(world, self.registry, done.aborted))
+        self.let_run(after(now, settle))
         return {
             "scaleUps": [one for up in done.ups for one in up.increases],
             "failedScaleUps": [one for up in done.ups for one in up.refused_increases],
             "decreasedTargets": [*self.registry.take_decreases(), *done.decreased],
             "targetSizes": {name: group.target for name, group in sorted(world.groups.items())},
             "deletedNodes": [*done.cleaned, *self.actuator.deleted],
-            "evictedPods": self.actuator.evicted,
+            "evictedPods": list(self.actuator.evicted),
             **node_marks.changes(before, world.nodes),
+            "events": list(world.events),
             "unneededNodes": done.unneeded,
-            "scaleDownStatus": status,
+            **status,
             "clusterStateHealthy": healthy,
             "statusConfigMap": document,
+            "statusConfigMapAnnotations": {LAST_UPDATED: document["time"]} if document else {},
             "scaleUpStatuses": [one.as_recorded() for one in done.ups],
             "expander": [choice.as_recorded() for one in done.ups for choice in one.choices],
         }
@@ -98,12 +123,18 @@ class Autoscaler:
         world, now = self.world, self.world.now
         nodes = [world.nodes[name] for name in sorted(world.nodes)]
         if not self.begun:
+            self.started = now
             node_marks.clean_at_start(world, now)  # upstream's cache shows it in the next loop only
             self.planner.load(world, now)
             self.begun = True
+        nodes = [as_seen(one, world.flags) for one in nodes]
+        ready = [one for one in nodes if node_marks.is_ready(one) and not one["spec"].get("unschedulable")]
+        if not world.flags.on("scale-up-from-zero") and not ready:
+            self._wait_for_nodes(done, nodes)
+            return
         under_way = self.actuator.deletions.snapshot()
         cutoff = world.flags.whole("expendable-pods-priority-cutoff")
-        pods = [one for one in world.listed("Pod") if not _has_ended(one)]
+        pods = [one for one in world.listed("Pod") if not has_ended(one)]
         places = {one["metadata"]["name"]: Place(one) for one in nodes}
         for pod in pods:
             place = places.get(pod["spec"].get("nodeName", ""))
@@ -118,26 +149,26 @@ class Autoscaler:
         self._remove_unregistered(done)
         if not self.registry.is_cluster_healthy():
             self.planner.clear_unneeded()
+            events.on_status(world, "ClusterUnhealthy", "Cluster is unhealthy", warning=True)
             return
         self._remove_failed(done)
         if self._fix_sizes(done):
             return
         nodes = self._add_upcoming(nodes, templates)
         there = [place.node for place in self.snapshot.places]
-        waiting = [one for one in pods if _is_unschedulable(one)]
+        waiting = waiting_pods(pods, world.flags)
         drained = sorted(under_way.drained)
         waiting = self.pod_lists.pods_to_help(world, self.snapshot, waiting, drained, now)
-        ready = sum(
-            node_marks.is_ready(one) and not one["spec"].get("unschedulable") for one in world.nodes.values()
-        )
         down_forbidden = False
         most = world.flags.whole("max-nodes-total")
         if not waiting:
             not_tried.result = "ScaleUpNotNeeded"
-        elif 0 < most <= ready:
+        elif 0 < most <= len(ready):
             not_tried.result = "ScaleUpLimitedByMaxNodesTotal"
+            message = f"Max total nodes in cluster reached: {most}"
+            events.on_status(world, "MaxNodesTotalReached", message, warning=True)
             not_tried.remaining = [Remaining(one) for one in waiting]
-        elif all_are_new(waiting, now):
+        elif all_are_new(world, waiting, now):
             not_tried.result = "ScaleUpInCooldown"
             down_forbidden = True
         else:
@@ -153,6 +184,13 @@ class Autoscaler:
             done.ups.append(up)
             self._note_up(up)
 
+    def _wait_for_nodes(self, done: Pass, nodes: list[Json]) -> None:
+        """Do nothing while there are no ready nodes. Upstream gives them ten minutes before it complains."""
+        self.planner.clear_unneeded()
+        done.aborted = "Cluster has no ready nodes." if nodes else "Cluster has no nodes."
+        if not nodes or self.world.now > self.started + minutes(10):
+            events.on_status(self.world, "ClusterUnhealthy", done.aborted, warning=True)
+
     def _help(self, waiting: list[Json], nodes: list[Json], templates: dict[str, Place]) -> list[UpStatus]:
         """Scale up for the pods; with `--salvo-scale-up` again for those that are left, as long as it helps any."""
         world, ups = self.world, []
@@ -165,7 +203,7 @@ class Autoscaler:
             if not world.flags.on("salvo-scale-up") or up.error or up.result != "ScaleUpSuccessful":
                 return ups
             helped = {identity(one) for one in up.triggered}
-            waiting = sorted((one for one in waiting if identity(one) not in helped), key=pod_key)
+            waiting = [one for one in waiting if identity(one) not in helped]  # upstream: in any order
             if not helped or not waiting or not self._add_bought(up, templates, f"salvo-{len(ups) - 1}"):
                 return ups
             nodes = [place.node for place in self.snapshot.places]
@@ -239,8 +277,18 @@ class Autoscaler:
             ]
             if not force:
                 ids = ids[: max(0, group.target - group.min)]
+            before = len(done.cleaned)
             if ids:
                 self._clean(done, group, ids, force=force)  # upstream ends at the first refusal
+            for one in done.cleaned[before:]:
+                self._note_unregistered(one)
+
+    def _note_unregistered(self, one: Json) -> None:
+        if "error" in one:
+            message = f"Failed to remove node {one['node']}: {one['error']}"
+            events.on_status(self.world, "DeleteUnregisteredFailed", message, warning=True)
+        else:
+            events.on_status(self.world, "DeleteUnregistered", f"Removed unregistered node {one['node']}")
 
     def _remove_failed(self, done: Pass) -> None:
         force = self.world.flags.on("force-delete-failed-nodes")
@@ -298,16 +346,3 @@ class Autoscaler:
         for name in replaced:
             self.snapshot.remove_node(name)
         return [one for one in nodes if one["metadata"]["name"] not in replaced]
-
-
-def _has_ended(pod: Json) -> bool:
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-
-def _is_unschedulable(pod: Json) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    waits = any(
-        (one["type"], one["status"], one.get("reason")) == ("PodScheduled", "False", "Unschedulable")
-        for one in conditions
-    )
-    return waits and not pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp")

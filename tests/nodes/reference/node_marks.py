@@ -1,11 +1,13 @@
 """Taints and cordons that upstream sets on Nodes, and what it reads from a Node's conditions and taints.
 
 Upstream writes a whole Node, built from the copy that it saw at the start of the loop. The recording's API server
-takes such a write without asking for a version, so a later write from the same copy undoes an earlier one.
+takes such a write without asking for a version, so a later write from the same copy undoes an earlier one. The status
+stays as it is, though upstream's copy may have another: an API server writes it by a call of its own.
 """
 
 from __future__ import annotations
 
+from tests.nodes.reference import events
 from tests.nodes.reference.world import Json, World
 
 from kubetide.units.time import minutes, seconds
@@ -65,19 +67,21 @@ def put_taint(world: World, seen: Json, key: str, effect: str, now: int, *, cord
             spec = {**node["spec"], "taints": [*taints(node), taint]}
             if cordon:
                 spec["unschedulable"] = True
-            world.nodes[name] = {**node, "spec": spec}
+            world.nodes[name] = {**node, "spec": spec, "status": world.nodes[name]["status"]}
             return
 
 
 def clean_taint(world: World, seen: Json, key: str, *, uncordon: bool = False) -> None:
-    """Take a taint off the copy that was seen; if that does not have it, off the Node as it is now."""
+    """Take a taint off the copy that was seen; if that does not have it, off the Node as it is now, if it is there."""
     name = seen["metadata"]["name"]
+    if name not in world.nodes:
+        return
     for node in (seen, world.nodes[name]):
         if has_taint(node, key):
             spec = {**node["spec"], "taints": [one for one in taints(node) if one["key"] != key]}
             if uncordon:
                 spec.pop("unschedulable", None)
-            world.nodes[name] = {**node, "spec": spec}
+            world.nodes[name] = {**node, "spec": spec, "status": world.nodes[name]["status"]}
             return
 
 
@@ -87,6 +91,7 @@ def clean_at_start(world: World, now: int) -> None:
     for node in _in_order(world):
         if world.group_of_node(node) is not None and has_taint(node, TO_BE_DELETED):
             clean_taint(world, node, TO_BE_DELETED, uncordon=uncordon)
+            _note_cleanup(world, node, TO_BE_DELETED)
     if world.flags.whole("max-bulk-soft-taint-count") != 0:
         return
     lifetime = world.flags.duration("node-deletion-candidate-ttl")
@@ -95,6 +100,12 @@ def clean_at_start(world: World, now: int) -> None:
         young = lifetime != 0 and since is not None and now - since < lifetime
         if has_taint(node, CANDIDATE) and not young:
             clean_taint(world, node, CANDIDATE)
+            _note_cleanup(world, node, CANDIDATE)
+
+
+def _note_cleanup(world: World, node: Json, key: str) -> None:
+    message = f"removed {key} taint from node {node['metadata']['name']}"
+    events.on_node(world, node, "ClusterAutoscalerCleanup", message)
 
 
 def _in_order(world: World) -> list[Json]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.nodes.reference.accelerators import RESOURCE
 from tests.nodes.reference.world import Json
 
 from kubetide.units.time import Instant, format_rfc3339
@@ -24,8 +25,11 @@ def node(
     annotations: Mapping[str, str] | None = None,
     provider_id: str = "",
     ready: bool = True,
+    accelerators: int = 0,
 ) -> Json:
     room = {"cpu": str(cpu), "memory": str(memory_gib << 30), "pods": str(pods)}
+    if accelerators:
+        room[RESOURCE] = str(accelerators)
     spec: Json = {"providerID": provider_id} if provider_id else {}
     return {
         "apiVersion": "v1",
@@ -81,11 +85,13 @@ def pod(
     namespace: str = "default",
     on: str = "",
 ) -> Json:
-    """A pod of a template: `cpu` in thousandths, `memory` in MiB, a `port` of the node, and what else is under `metadata` and `spec`."""
+    """A pod of a template: `cpu` in thousandths, `memory` in MiB, `accelerators`, a `port` of the node, and what else is under `metadata` and `spec`."""
     container: Json = {"name": "c", "image": "i"}
     if template.get("port"):
         container["ports"] = [{"containerPort": template["port"], "hostPort": template["port"]}]
     requests = {"cpu": f"{template['cpu']}m", "memory": f"{template['memory']}Mi"}
+    if template.get("accelerators"):
+        requests[RESOURCE] = str(template["accelerators"])
     waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     return {
         "apiVersion": "v1",

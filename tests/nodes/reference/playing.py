@@ -11,10 +11,7 @@ from tests.nodes.reference.lives import Life
 from tests.nodes.reference.loop import Autoscaler
 from tests.nodes.reference.world import Json, World
 
-from kubetide.units.time import parse_rfc3339
-
-COMPARED = tuple(one for one in nodes.COMPARED if one not in ("events", "statusConfigMapAnnotations"))
-"""What the reference says of a step."""
+from kubetide.units.time import parse_duration, parse_rfc3339
 
 
 def drawn(seed: int, steps: int) -> Json:
@@ -23,21 +20,23 @@ def drawn(seed: int, steps: int) -> Json:
     life = Life(cluster)
     world = World.of(deepcopy(cluster.story), START)
     autoscaler = Autoscaler(world)
-    last = None
     for number in range(steps):
-        step, now = life.next_step(world, number, last)
-        last = autoscaler.step(now, step["changes"])
-        cluster.story["steps"].append({**step, "expect": deepcopy(last)})
+        now = life.next_time(world, number)
+        autoscaler.let_run(now)
+        step = life.next_step(world, autoscaler.actuator.evicted if number else None)
+        done = autoscaler.step(now, step["changes"], parse_duration(step["settle"]))
+        cluster.story["steps"].append({**step, "expect": deepcopy(done)})
     return cluster.story
 
 
 def difference(story: Json) -> str | None:
     """Play a story with the controller of production and return where it first does otherwise."""
-    return nodes.first_difference(story, COMPARED)
+    return nodes.first_difference(story)
 
 
 def outcomes(story: Json) -> Iterator[Json]:
     """Play a story with the reference and yield what it did in each step."""
     autoscaler = Autoscaler(World.of(deepcopy(story), START))
     for step in story["steps"]:
-        yield autoscaler.step(parse_rfc3339(step["now"]), step.get("changes") or [])
+        settle = parse_duration(step.get("settle", "0s"))
+        yield autoscaler.step(parse_rfc3339(step["now"]), step.get("changes") or [], settle)

@@ -83,3 +83,7 @@ def _container(one: Json, dropped: set[str]) -> Json:
         for side in ("requests", "limits")
     }
     return plain
+
+
+def has_ended(pod: Json) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")

@@ -1,27 +1,30 @@
-"""The limits of the whole cluster on processors and memory, and what is left of them."""
+"""The limits of the whole cluster on processors, memory and GPUs, and what is left of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.nodes.reference import accelerators
 from tests.nodes.reference.node_marks import is_being_deleted
-from tests.nodes.reference.world import Json, World
+from tests.nodes.reference.world import Group, Json, World
 
 from kubetide.units.quantity import whole
 
-RESOURCES = ("cpu", "memory")
+GIB = 1 << 30
 
 
-def capacity(node: Json) -> dict[str, int]:
-    """Whole cores, rounded up, and bytes of a node."""
+def capacity(node: Json, group: Group | None) -> dict[str, int]:
+    """Whole cores, rounded up, and bytes of a node; and its GPUs by type."""
     given = (node.get("status") or {}).get("capacity") or {}
-    return {name: max(0, whole(given[name])) if name in given else 0 for name in RESOURCES}
+    ordinary = {name: max(0, whole(given[name])) if name in given else 0 for name in ("cpu", "memory")}
+    return ordinary | accelerators.counted(node, group)
 
 
 @dataclass
 class Quotas:
     """What is left. `sizes` holds what a node of each group has; the first node seen of a group stands for all."""
 
+    world: World
     left: dict[str, int]
     sizes: dict[str, dict[str, int]]
 
@@ -29,7 +32,8 @@ class Quotas:
     def of(cls, world: World, nodes: list[Json]) -> Quotas:
         """Return what may be added below the maximum."""
         made, used = cls._counted(world, nodes)
-        made.left = {name: max(0, _limit(world, name)[1] - used[name]) for name in RESOURCES}
+        limits = _limits(world)
+        made.left = {name: max(0, high - used.get(name, 0)) for name, (_, high) in limits.items()}
         return made
 
     @classmethod
@@ -41,30 +45,34 @@ class Quotas:
         """
         staying = [one for one in nodes if not is_being_deleted(one, world.now)]
         made, used = cls._counted(world, staying)
-        made.left = {name: max(0, used[name] - _limit(world, name)[0]) for name in RESOURCES}
+        limits = _limits(world)
+        made.left = {name: max(0, used.get(name, 0) - low) for name, (low, _) in limits.items()}
         return made
 
     @classmethod
     def _counted(cls, world: World, nodes: list[Json]) -> tuple[Quotas, dict[str, int]]:
-        made, used = cls({}, {}), dict.fromkeys(RESOURCES, 0)
+        made = cls(world, {}, {})
+        used: dict[str, int] = {}
         for node in nodes:
             if (node["metadata"].get("labels") or {}).get("type") == "virtual-kubelet":
                 continue
             group = world.group_of_node(node)
             for name, amount in made.size(group.id if group is not None else None, node).items():
-                used[name] += amount
+                used[name] = used.get(name, 0) + amount
         return made, used
 
     def size(self, group: str | None, node: Json) -> dict[str, int]:
         if group is None:
-            return capacity(node)
-        return self.sizes.setdefault(group, capacity(node))
+            return capacity(node, None)
+        if group not in self.sizes:
+            self.sizes[group] = capacity(node, self.world.groups[group])
+        return self.sizes[group]
 
     def allowed(self, group: str, template: Json, count: int) -> tuple[int, list[str]]:
         """Return how many of the nodes the limits allow, and which resources run short."""
         allowed, short = count, []
         for name, amount in self.size(group, template).items():
-            if amount > 0 and self.left[name] < amount * count:
+            if name in self.left and amount > 0 and self.left[name] < amount * count:
                 allowed = min(allowed, self.left[name] // amount)
                 short.append(name)
         return allowed, short
@@ -78,12 +86,15 @@ class Quotas:
         """Use up what the nodes need; nothing if they do not all fit."""
         if self.allowed(group, template, count)[0] == count:
             for name, amount in self.size(group, template).items():
-                self.left[name] = max(0, self.left[name] - amount * count)
+                if name in self.left:
+                    self.left[name] = max(0, self.left[name] - amount * count)
 
 
-def _limit(world: World, resource: str) -> tuple[int, int]:
-    """Return minimum and maximum of the whole cluster: cores, or bytes."""
-    if resource == "cpu":
-        return world.flags.limits("cores-total")
+def _limits(world: World) -> dict[str, tuple[int, int]]:
+    """Return minimum and maximum of the whole cluster: cores, bytes, and GPUs of the types that a flag names."""
     low, high = world.flags.limits("memory-total")
-    return low << 30, high << 30
+    found = {"cpu": world.flags.limits("cores-total"), "memory": (low * GIB, high * GIB)}
+    for one in world.flags.names("gpu-total"):
+        kind, least, most = one.split(":")
+        found[kind] = int(least), int(most)
+    return found

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tests.nodes.reference import events
 from tests.nodes.reference.node_marks import TO_BE_DELETED, has_taint, is_ready
+from tests.nodes.reference.seen_nodes import lacks_resources
 from tests.nodes.reference.world import CloudRefusal, Group, Json, Machine, World
 
 from kubetide.units.time import Duration, format_duration, parse_duration, parse_rfc3339
+
+CLASSES = {"OutOfResources": "OutOfResource", "Other": "Other"}
+"""Upstream's names of a story's error classes."""
 
 
 @dataclass
@@ -17,6 +22,7 @@ class Readiness:
     registered: list[str] = field(default_factory=list)
     ready: list[str] = field(default_factory=list)
     unready: list[str] = field(default_factory=list)
+    resource_unready: list[str] = field(default_factory=list)
     not_started: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     suspended: list[str] = field(default_factory=list)
@@ -35,7 +41,7 @@ class Request:
 
 @dataclass
 class Backoff:
-    duration: int
+    duration: Duration
     until: int
     last_failure: int
     code: str
@@ -72,12 +78,12 @@ class Registry:
     node_count: int = 0
     decreases: list[Json] = field(default_factory=list)
 
-    def option(self, group: Group, name: str, flag: str) -> int:
-        """A time of a group, its own or by the flag; nanoseconds."""
+    def option(self, group: Group, name: str, flag: str) -> Duration:
+        """Return a time of a group, its own or by the flag."""
         own = group.options.get(name)
         return parse_duration(own) if own is not None else self.world.flags.duration(flag)
 
-    def provision_time(self, group: Group) -> int:
+    def provision_time(self, group: Group) -> Duration:
         return self.option(group, "maxNodeProvisionTime", "max-node-provision-time")
 
     # ── the update of a loop ──
@@ -111,9 +117,10 @@ class Registry:
 
     def _measure(self, nodes: list[Json], now: int) -> None:
         self.readiness, self.total = {}, Readiness()
-        startup: int = parse_duration("15m")
         for node in nodes:
             group = self.world.group_of_node(node)
+            # For a node of no group upstream takes the time of the one that it looked at before.
+            startup = self.world.flags.duration("max-node-startup-time")
             if group is not None:
                 startup = self.option(group, "maxNodeStartupTime", "max-node-startup-time")
             views = [self.total]
@@ -133,6 +140,8 @@ class Registry:
                     view.not_started.append(name)
                 else:
                     view.unready.append(name)
+                    if lacks_resources(node):
+                        view.resource_unready.append(name)
         for one, since in self.unregistered_since.items():
             group = self.world.groups[self.world.group_of[one]]
             for view in (self.total, self.readiness.setdefault(group.id, Readiness())):
@@ -165,6 +174,8 @@ class Registry:
                 del self.requests[name]
             elif request.expected < now:
                 waited = format_duration(Duration(now - request.time))
+                message = f"Nodes added to group {name} failed to register within {waited}"
+                events.on_status(self.world, "ScaleUpTimedOut", message, warning=True)
                 self.register_failed_scale_up(
                     name, "timeout", f"Scale-up timed out for node group {name} after {waited}", now
                 )
@@ -174,17 +185,24 @@ class Registry:
                     self.world.decrease(name, -request.increase)
                 except CloudRefusal as error:
                     entry["error"] = str(error)
+                    message = (
+                        f"Failed to decrease target size for group {name} after scale-up timeout: {error}"
+                    )
+                    events.on_status(self.world, "FailedToRevertScaleUp", message, warning=True)
                 del self.requests[name]
 
     def _see_failures(self, name: str, machines: list[Machine], before: list[Machine], now: int) -> None:
         seen = {one.id for one in before if is_failed(one)}
         by_code: dict[tuple[str, str], list[Machine]] = {}
         for one in filter(is_failed, machines):
-            by_code.setdefault((one.error_code, one.error_class), []).append(one)
-        for (code, _), failed in sorted(by_code.items()):
+            by_code.setdefault((CLASSES[one.error_class], one.error_code), []).append(one)
+        for (error_class, code), failed in sorted(by_code.items()):  # upstream: in any order
             fresh = [one for one in failed if one.id not in seen]
             if fresh and self.is_scaling_up(name):
-                messages = ", ".join(sorted({one.error_message for one in failed}))
+                messages = _joined({one.error_message for one in failed})
+                shown = f"{error_class}.{code}; source errors: {messages}"
+                message = f"Failed adding {len(fresh)} nodes to group {name} due to {shown}"
+                events.on_status(self.world, "ScaleUpFailed", message, warning=True)
                 self.register_scale_up(name, -len(fresh), now)
                 self.register_failed_scale_up(name, code, messages, now)
 
@@ -286,8 +304,13 @@ class Registry:
         if old is not None:
             duration = old.duration
             if old.until < now:
-                duration = min(2 * duration, flags.duration("max-node-group-backoff-duration"))
+                duration = Duration(min(2 * duration, flags.duration("max-node-group-backoff-duration")))
         self.backoffs[group] = Backoff(duration, now + duration, now, code, message)
+
+
+def _joined(messages: set[str]) -> str:
+    """Return all messages; behind more than three of them upstream adds dots, though none is left out."""
+    return ", ".join(sorted(messages)) + (", ..." if len(messages) > 3 else "")
 
 
 def is_failed(machine: Machine) -> bool:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from json import dumps
 
+from tests.nodes.reference import events
 from tests.nodes.reference.binpacking import Estimate, node_limit
 from tests.nodes.reference.equivalence import PodGroup, grouped, reject_all, reject_failed, those_that_fit
 from tests.nodes.reference.expanders import Option, choose
 from tests.nodes.reference.group_options import is_atomic
+from tests.nodes.reference.provider_rules import are_alike
 from tests.nodes.reference.quotas import Quotas
 from tests.nodes.reference.registry import Registry
-from tests.nodes.reference.similar import Resize, are_similar, balanced
+from tests.nodes.reference.similar import Resize, balanced
 from tests.nodes.reference.snapshot import Place, Snapshot
 from tests.nodes.reference.up_status import Remaining, UpStatus
 from tests.nodes.reference.world import CloudRefusal, Group, Json, World
 
 FAILED = "scale-up execution failed"
+FILTERED_OUT = "expansion options filtered out and no longer considered"
 
 
 class _Stopped(Exception):
@@ -88,7 +92,10 @@ class _Attempt:
         options = [one for one in map(self.option, valid) if one is not None]
         if not options:
             return self.ended("ScaleUpNoOptionsAvailable", pod_groups)
-        choice = choose(self.world.flags.text("expander"), options, self.templates)
+        choice = choose(self.world, options, self.templates)
+        if choice is None:
+            reject_all(pod_groups, FILTERED_OUT)
+            return self.ended("ScaleUpNoOptionsAvailable", pod_groups)
         status.choices.append(choice)
         best = choice.chosen
         status.triggered = best.pods
@@ -105,9 +112,7 @@ class _Attempt:
             return status
         plan = self.shared_out(best.group, count)
         if not self.execute(plan):
-            tried = [one.group for one in plan]
-            failed = set(tried[tried.index(status.failed[0]) :])
-            reject_failed(pod_groups, failed, FAILED)
+            reject_failed(pod_groups, self.not_grown(plan), FAILED)
             self.note_remaining(pod_groups)
             return status
         status.infos = plan
@@ -184,7 +189,7 @@ class _Attempt:
         for other in self.groups:
             if other is group or other.id not in self.fitting:
                 continue
-            if not are_similar(self.templates[group.id], self.templates[other.id]):
+            if not are_alike(self.world, self.templates[group.id], self.templates[other.id]):
                 continue
             if other.exists and not self.registry.is_safe_to_scale_up(other.id, self.now):
                 continue
@@ -197,6 +202,7 @@ class _Attempt:
         most = self.world.flags.whole("max-nodes-total")
         if most <= 0 or there + count <= most:
             return count
+        self.say("MaxNodesTotalReached", f"Max total nodes in cluster reached: {most}", warning=True)
         if most - there < 1:
             raise _Stopped("transientError", "max node total count already reached")
         return most - there
@@ -256,23 +262,58 @@ class _Attempt:
     # ── the cloud ──
 
     def execute(self, plan: list[Resize]) -> bool:
-        """Increase the groups one after another up to the first that the cloud refuses; return whether all succeeded."""
+        """Increase the groups, one after another up to the first that the cloud refuses, or all side by side.
+
+        Return whether all succeeded.
+        """
+        errors: list[str] = []
         for one in plan:
-            call: Json = {"group": one.group, "delta": one.delta}
-            try:
-                self.world.increase(one.group, one.delta)
-            except CloudRefusal as error:
-                self.fail(one, call, str(error))
-                return False
-            self.status.increases.append(call)
-            self.registry.register_scale_up(one.group, one.delta, self.now)
+            error = self.increase(one)
+            if error:
+                errors.append(error)
+                self.status.failed.append(one.group)
+                if not self.world.flags.on("parallel-scale-up"):
+                    break
+        if errors:
+            self.status.error = "cloudProviderError", _combined(errors)
+            self.status.result = "ScaleUpError"
+            return False
         self.registry.recalculate()
         return True
 
-    def fail(self, one: Resize, call: Json, error: str) -> None:
-        message = f"failed to increase node group size: {error}"
-        self.registry.register_failed_scale_up(one.group, "cloudProviderError", message, self.now)
-        self.status.refused_increases.append({**call, "error": error})
-        self.status.failed = [one.group]
-        self.status.error = "cloudProviderError", message
-        self.status.result = "ScaleUpError"
+    def increase(self, one: Resize) -> str:
+        """Increase a group; return what went wrong."""
+        call: Json = {"group": one.group, "delta": one.delta}
+        sizes = f"{one.new} instead of {one.current} (max: {one.max})"
+        self.say("ScaledUpGroup", f"Scale-up: setting group {one.group} size to {sizes}")
+        try:
+            self.world.increase(one.group, one.delta)
+        except CloudRefusal as refusal:
+            error = f"failed to increase node group size: {refusal}"
+            failure = f"Scale-up failed for group {one.group}: {refusal}"
+            self.say("FailedToScaleUpGroup", failure, warning=True)
+            self.registry.register_failed_scale_up(one.group, "cloudProviderError", error, self.now)
+            self.status.refused_increases.append({**call, "error": str(refusal)})
+            return error
+        self.status.increases.append(call)
+        self.registry.register_scale_up(one.group, one.delta, self.now)
+        self.say("ScaledUpGroup", f"Scale-up: group {one.group} size set to {sizes}")
+        return ""
+
+    def say(self, reason: str, message: str, *, warning: bool = False) -> None:
+        events.on_status(self.world, reason, message, warning=warning)
+
+    def not_grown(self, plan: list[Resize]) -> set[str]:
+        """Return the groups that failed; one after another, those behind the first that failed were not tried."""
+        if self.world.flags.on("parallel-scale-up"):
+            return set(self.status.failed)
+        tried = [one.group for one in plan]
+        return set(tried[tried.index(self.status.failed[0]) :])
+
+
+def _combined(errors: list[str]) -> str:
+    """Return one text for all errors. Upstream repeats equal ones, as each wraps another answer of the cloud."""
+    if len(set(errors)) == 1:
+        return errors[0]
+    first, *others = sorted(errors)
+    return f"{first} ...and other errors: [{', '.join(map(dumps, others))}]"

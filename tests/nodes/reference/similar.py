@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.nodes.reference.snapshot import Place, requests
@@ -19,24 +20,36 @@ IGNORED_LABELS = (
     "beta.kubernetes.io/fluentd-ds-ready",
     "kops.k8s.io/instancegroup",
 )
-MEMORY_RATIO, ALLOCATABLE_RATIO, FREE_RATIO = 0.015, 0.05, 0.05
 ALWAYS_REQUESTED = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
-def are_similar(one: Place, other: Place) -> bool:
-    """Return whether two templates are the same kind of machine with the same labels but for name and place."""
+@dataclass(frozen=True)
+class Ratios:
+    """By how much of the larger the memory, what is allocatable and what is free may differ."""
+
+    memory: float = 0.015
+    allocatable: float = 0.05
+    free: float = 0.05
+
+
+def are_similar(one: Place, other: Place, ignored: Sequence[str] = (), ratios: Ratios | None = None) -> bool:
+    """Return whether two templates are the same kind of machine with the same labels but for name and place.
+
+    `ignored` are further labels that do not count.
+    """
+    ratios = ratios or Ratios()
     mine, theirs = _thousandths(one, "capacity"), _thousandths(other, "capacity")
     if mine.keys() != theirs.keys():
         return False
     for name, value in mine.items():
-        if name == "memory" and not _close(value, theirs[name], MEMORY_RATIO):
+        if name == "memory" and not _close(value, theirs[name], ratios.memory):
             return False
         if name != "memory" and value != theirs[name]:
             return False
     given = _thousandths(one, "allocatable"), _thousandths(other, "allocatable")
-    if not _all_close(*given, ALLOCATABLE_RATIO) or not _all_close(_free(one), _free(other), FREE_RATIO):
+    if not _all_close(*given, ratios.allocatable) or not _all_close(_free(one), _free(other), ratios.free):
         return False
-    return _labels(one) == _labels(other)
+    return _labels(one, ignored) == _labels(other, ignored)
 
 
 def _thousandths(place: Place, field: str) -> dict[str, int]:
@@ -62,9 +75,9 @@ def _close(one: int, other: int, ratio: float) -> bool:
     return larger - smaller <= larger * ratio
 
 
-def _labels(place: Place) -> dict[str, str]:
+def _labels(place: Place, ignored: Sequence[str]) -> dict[str, str]:
     given = place.node["metadata"].get("labels") or {}
-    return {name: value for name, value in given.items() if name not in IGNORED_LABELS}
+    return {name: value for name, value in given.items() if name not in (*IGNORED_LABELS, *ignored)}
 
 
 @dataclass

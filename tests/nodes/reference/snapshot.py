@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from tests.nodes.reference.node_affinity import admits
 from tests.nodes.reference.world import Json
 
 from kubetide.units.quantity import milli, whole
@@ -82,8 +83,7 @@ def refusals(pod: Json, place: Place) -> list[str]:
     for taint in spec.get("taints") or ():
         if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerates(pod, taint):
             return ["node(s) had untolerated taint(s)"]
-    labels = place.node["metadata"].get("labels") or {}
-    if any(labels.get(name) != value for name, value in (pod["spec"].get("nodeSelector") or {}).items()):
+    if not admits(pod["spec"], place.node):
         return ["node(s) didn't match Pod's node affinity/selector"]
     if any(port in host_ports(other) for other in place.pods for port in host_ports(pod)):
         return ["node(s) didn't have free ports for the requested pod ports"]

@@ -29,8 +29,10 @@ class StatusDocument:
             if group is not None:
                 self.candidates[group.id] = self.candidates.get(group.id, 0) + 1
 
-    def written(self, world: World, registry: Registry) -> Json:
-        """Return the document of a loop at its end."""
+    def written(self, world: World, registry: Registry, waiting_for: str = "") -> Json:
+        """Return the document of a loop at its end, or of one that did not begin because nodes are missing."""
+        if waiting_for:
+            return _initializing(waiting_for, world.now)
         before = {one["name"]: one for one in self.last.get("nodeGroups", ())}
         groups = [
             self._group(registry, group, world.now, before.get(group.id, {}))
@@ -42,7 +44,7 @@ class StatusDocument:
         health = _health(registry.is_cluster_healthy())
         scale_up = "InProgress" if in_progress else "NoActivity"
         self.last = {
-            "time": _text(world.now).replace("T", " ").replace("Z", " +0000 UTC"),
+            "time": _spaced(world.now),
             "autoscalerStatus": "Running",
             "clusterWide": {
                 "health": {"nodeCounts": _counts(registry.total), **_since(whole, "health", health, probed)},
@@ -82,6 +84,25 @@ def _text(time: int) -> str:
     return format_rfc3339(Instant(time))
 
 
+def _spaced(time: int) -> str:
+    return _text(time).replace("T", " ").replace("Z", " +0000 UTC")
+
+
+def _initializing(message: str, now: int) -> Json:
+    """A document that says nothing of the cluster; it does not count as the last one."""
+    unknown: Json = {"lastProbeTime": None, "lastTransitionTime": None}
+    return {
+        "time": _spaced(now),
+        "autoscalerStatus": "Initializing",
+        "message": message,
+        "clusterWide": {
+            "health": {"nodeCounts": _counts(Readiness()), **unknown},
+            "scaleUp": unknown,
+            "scaleDown": unknown,
+        },
+    }
+
+
 def _health(healthy: bool) -> str:
     return "Healthy" if healthy else "Unhealthy"
 
@@ -113,7 +134,7 @@ def _counts(readiness: Readiness) -> Json:
         "ready": len(readiness.ready),
         "notStarted": len(readiness.not_started),
         "suspended": len(readiness.suspended),
-        "unready": {"total": len(readiness.unready), "resourceUnready": 0},
+        "unready": {"total": len(readiness.unready), "resourceUnready": len(readiness.resource_unready)},
     }
     if readiness.deleted:
         registered["beingDeleted"] = len(readiness.deleted)

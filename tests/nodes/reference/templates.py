@@ -5,7 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from tests.nodes.reference.node_affinity import admits
 from tests.nodes.reference.pod_kinds import controller, is_daemon, is_mirror, is_terminating
+from tests.nodes.reference.seen_nodes import is_startup_taint
 from tests.nodes.reference.snapshot import Place, Snapshot, tolerates
 from tests.nodes.reference.world import Flags, Group, Json, World
 
@@ -28,12 +30,7 @@ CONDITION_TAINTS = (
     "cloud.google.com/impending-node-termination",
     "NodeWithImpairedVolumes",
 )
-TAINT_PREFIXES = (
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "status-taint.cluster-autoscaler.kubernetes.io/",
-)
-TAINT_FLAGS = ("startup-taint", "ignore-taint", "status-taint")
+STATUS_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
 DEPRECATED_LABELS = {
     "kubernetes.io/arch": "beta.kubernetes.io/arch",
     "kubernetes.io/os": "beta.kubernetes.io/os",
@@ -142,7 +139,7 @@ def _template(world: World, example: Place, group: Group, suffix: str, force: bo
     made = fresh_copy(example, suffix, base=f"template-node-for-{group.id}")
     spec = made.node.setdefault("spec", {})
     spec["taints"] = [one for one in spec.get("taints") or () if _stays(one, world.flags)]
-    if str(world.flags.given.get("scale-from-unschedulable", "false")) == "true":
+    if world.flags.on("scale-from-unschedulable"):
         spec.pop("unschedulable", None)
     there = [one for one in made.pods if not is_terminating(one)]
     running = {owner["uid"] for owner in map(controller, there) if owner and owner["kind"] == "DaemonSet"}
@@ -162,22 +159,16 @@ def _stays(taint: Json, flags: Flags) -> bool:
     key = taint["key"]
     if key in OWN_TAINTS or key in CONDITION_TAINTS:
         return False
-    named = [each for flag in TAINT_FLAGS for each in _listed(flags, flag)]
-    return key not in named and not key.startswith((*TAINT_PREFIXES, *_listed(flags, "startup-taint-prefix")))
-
-
-def _listed(flags: Flags, name: str) -> list[str]:
-    given = flags.given.get(name) or []
-    return [str(one) for one in given] if isinstance(given, list) else [str(given)]
+    of_status = key in flags.names("status-taint") or key.startswith(STATUS_PREFIX)
+    return not of_status and not is_startup_taint(key, flags)
 
 
 def _runs_on(daemon_set: Json, node: Json) -> bool:
     """Return whether the DaemonSet controller would start a pod there: node name, selector and taints; no resources."""
     spec = daemon_set["spec"]["template"]["spec"]
-    labels = node["metadata"].get("labels") or {}
     if spec.get("nodeName") and spec["nodeName"] != node["metadata"]["name"]:
         return False
-    if any(labels.get(name) != value for name, value in (spec.get("nodeSelector") or {}).items()):
+    if not admits(spec, node):
         return False
     hard = [one for one in node["spec"].get("taints") or () if one["effect"] in ("NoSchedule", "NoExecute")]
     return all(tolerates({"spec": spec}, one) for one in hard)

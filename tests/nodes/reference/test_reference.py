@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import count
 
 import pytest
 from tests.conformance import nodes
 from tests.conformance.cases import Selection, selected_cases
+from tests.conformance.nodes_outcomes import first_of
 from tests.conformance.test_nodes import DATA
-from tests.nodes.reference.playing import COMPARED, difference, drawn, outcomes
+from tests.nodes.reference.playing import difference, drawn, outcomes
 from tests.nodes.reference.world import DEFAULTS, Json
 
-PLAYED = 361
-ELSEWHERE = (
-    '"podAffinity"',
-    '"topologySpreadConstraints"',
-    '"nodeAffinity"',
-    "nvidia.com/gpu",
-    '"comparator"',
-    '"pricing"',
-    '"evictionError"',
-    "delay-deletion",
-    "startup-taint",
-    "status-taint",
-    '"priority,',
-    '"expander": "priority',
-    "node-delete-delay-after-taint",
-)
+PLAYED = 471
+ELSEWHERE = ('"podAffinity"', '"topologySpreadConstraints"')
 """What the reference knows nothing of, as it shows in a story."""
 WITHOUT_EFFECT = {
+    "balancing-label",
     "scale-down-candidates-pool-min-count",
     "scale-down-candidates-pool-ratio",
     "scale-down-non-empty-candidates-count",
@@ -54,19 +43,19 @@ def test_the_reference_does_what_upstream_did():
 
 def _differs(story: Json) -> str | None:
     for number, (step, found) in enumerate(zip(story["steps"], outcomes(story), strict=False)):
-        wrong = nodes.first_of(f"step {number}", step["expect"], found, COMPARED)
+        wrong = first_of(f"step {number}", step["expect"], found)
         if wrong is None:
             continue
         others = step.get("expectAlternatives", ())
-        return None if any(nodes.first_of("", one, found, COMPARED) is None for one in others) else wrong
+        return None if any(first_of("", one, found) is None for one in others) else wrong
     return None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "count", "steps"), [(0, 150, 8), (150, 150, 8), (10_000, 40, 30)])
-def test_production_decides_as_the_reference(first, count, steps):
+@pytest.mark.parametrize(("first", "end", "steps"), [(0, 150, 8), (150, 300, 8), (10_000, 10_040, 30)])
+def test_production_decides_as_the_reference(first, end, steps):
     """In random lives of clusters both do the same; and enough happens in them."""
-    stories = [drawn(seed, steps) for seed in range(first, first + count)]
+    stories = [drawn(seed, steps) for seed in range(first, end)]
     assert {story["id"]: wrong for story in stories if (wrong := difference(story))} == {}
     happened = Counter(
         name
@@ -76,14 +65,8 @@ def test_production_decides_as_the_reference(first, count, steps):
         if step["expect"][name]
     )
     assert min(happened.values()) > 0
-    assert happened["scaleUps"] > count / 2
-    assert happened["deletedNodes"] > count / 2
-
-
-@pytest.mark.parametrize("seed", [371, 742, 764, 995, 1546, 1682, 2349, 41020, 41182])
-def test_stories_that_once_differed(seed):
-    """As drawn now these need hints of nodes on their way, refused repairs, soft taints found at the start, Go's sort, salvos."""
-    assert difference(drawn(seed, 8)) is None
+    assert happened["scaleUps"] > len(stories) / 2
+    assert happened["deletedNodes"] > len(stories) / 2
 
 
 def test_a_seed_draws_one_story():
@@ -93,8 +76,8 @@ def test_a_seed_draws_one_story():
 
 def test_a_changed_answer_is_found():
     """A story that expects a node more than the reference bought differs in production."""
-    story = drawn(5, 8)
+    stories = (drawn(seed, 4) for seed in count())
+    story, step = next((one, step) for one in stories for step in one["steps"] if step["expect"]["scaleUps"])
     assert difference(story) is None
-    step = next(one for one in story["steps"] if one["expect"]["scaleUps"])
     step["expect"]["scaleUps"][0]["delta"] += 1
     assert difference(story) is not None

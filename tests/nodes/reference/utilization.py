@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.nodes.reference import accelerators
 from tests.nodes.reference.drain_rules import is_long_terminating
 from tests.nodes.reference.group_options import ignores_daemons
 from tests.nodes.reference.pod_kinds import is_daemon, is_mirror
@@ -15,15 +16,31 @@ from tests.nodes.reference.world import Group, World
 class Utilization:
     resource: str
     share: float
+    cpu: float = 0.0
+    memory: float = 0.0
+    accelerators: float = 0.0
+
+    def in_go(self) -> str:
+        """Return the text of upstream's own record, which has a share of claimed devices as well."""
+        shares = self.cpu, self.memory, self.accelerators, 0.0
+        return f"{{{' '.join(map(_in_go, shares))} {self.resource} {_in_go(self.share)}}}"
 
 
 def utilization(world: World, place: Place, group: Group, now: int) -> Utilization | None:
-    """Return the larger share of processors and memory, memory if they are equal; None if the node lacks either."""
+    """Return the larger share of processors and memory, memory if they are equal; None if the node lacks either.
+
+    Of a node with GPUs only their share counts; as long as it does not offer them, that is nothing.
+    """
+    if accelerators.has_accelerator(place.node):
+        share = _share(world, place, group, accelerators.RESOURCE, now) or 0.0
+        return Utilization(accelerators.RESOURCE, share, accelerators=share)
     cpu = _share(world, place, group, "cpu", now)
     memory = _share(world, place, group, "memory", now)
     if cpu is None or memory is None:
         return None
-    return Utilization("cpu", cpu) if cpu > memory else Utilization("memory", memory)
+    if cpu > memory:
+        return Utilization("cpu", cpu, cpu, memory)
+    return Utilization("memory", memory, cpu, memory)
 
 
 def _share(world: World, place: Place, group: Group, resource: str, now: int) -> float | None:
@@ -42,3 +59,9 @@ def _share(world: World, place: Place, group: Group, resource: str, now: int) ->
     if has == 0:
         return float("inf") if used else float("nan")
     return used / has
+
+
+def _in_go(value: float) -> str:
+    """Return the shortest text that gives the number back; Go writes whole ones without a point."""
+    text = repr(float(value))
+    return {"inf": "+Inf", "nan": "NaN"}.get(text, text.removesuffix(".0"))

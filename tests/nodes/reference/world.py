@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubetide.units.time import Instant, parse_duration
+from kubetide.units.time import Duration, Instant, parse_duration
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -13,24 +13,33 @@ Key = tuple[str, str]
 
 # Upstream's defaults of the flags that the reference reads.
 DEFAULTS = {
+    "allowed-scheduler-names": "",
     "balance-similar-node-groups": "false",
+    "balancing-ignore-label": "",
     "blocking-system-pod-distruption-timeout": "1h",
+    "bypassed-scheduler-names": "",
     "cordon-node-before-terminating": "true",
     "cores-total": "0:320000",
     "daemonset-eviction-for-empty-nodes": "false",
     "daemonset-eviction-for-occupied-nodes": "true",
+    "drain-priority-config": "",
+    "enable-proactive-scaleup": "false",
     "enforce-node-group-min-size": "false",
     "expander": "least-waste",
     "expendable-pods-priority-cutoff": "-10",
     "force-delete-failed-nodes": "false",
     "force-delete-unregistered-nodes": "false",
     "force-ds": "false",
+    "gpu-total": "",
     "ignore-daemonsets-utilization": "false",
     "ignore-mirror-pods-utilization": "false",
+    "ignore-taint": "",
     "initial-node-group-backoff-duration": "5m",
+    "max-allocatable-difference-ratio": "0.05",
     "max-bulk-soft-taint-count": "10",
     "max-bulk-soft-taint-time": "3s",
     "max-drain-parallelism": "1",
+    "max-free-difference-ratio": "0.05",
     "max-graceful-termination-sec": "600",
     "max-node-group-backoff-duration": "30m",
     "max-node-provision-time": "15m",
@@ -38,28 +47,42 @@ DEFAULTS = {
     "max-nodes-per-scaleup": "1000",
     "max-nodes-total": "0",
     "max-scale-down-parallelism": "10",
+    "max-pod-eviction-time": "2m",
     "max-total-unready-percentage": "45",
+    "memory-difference-ratio": "0.015",
     "memory-total": "0:6400000",
     "min-replica-count": "0",
     "new-pod-scale-up-delay": "0s",
     "node-delete-delay-after-taint": "5s",
+    "node-deletion-batcher-interval": "0s",
     "node-deletion-candidate-ttl": "0s",
+    "node-deletion-delay-timeout": "2m",
     "node-group-backoff-reset-timeout": "3h",
     "ok-total-unready-count": "3",
+    "parallel-scale-up": "false",
+    "pod-injection-limit": "5000",
     "salvo-scale-up": "false",
     "scale-down-delay-after-add": "10m",
     "scale-down-delay-after-delete": "0s",
     "scale-down-delay-after-failure": "3m",
     "scale-down-delay-type-local": "false",
     "scale-down-enabled": "true",
+    "scale-down-gpu-utilization-threshold": "0.5",
     "scale-down-unneeded-time": "10m",
     "scale-down-unready-enabled": "true",
     "scale-down-unready-time": "20m",
     "scale-down-utilization-threshold": "0.5",
+    "scale-from-unschedulable": "false",
+    "scale-up-from-zero": "true",
     "skip-nodes-with-custom-controller-pods": "true",
     "skip-nodes-with-local-storage": "true",
     "skip-nodes-with-system-pods": "true",
+    "status-config-map-name": "cluster-autoscaler-status",
+    "startup-taint": "",
+    "startup-taint-prefix": "",
+    "status-taint": "",
     "unremovable-node-recheck-timeout": "5m",
+    "write-status-configmap": "true",
 }
 
 
@@ -81,9 +104,14 @@ class Flags:
     def number(self, name: str) -> float:
         return float(self.text(name))
 
-    def duration(self, name: str) -> int:
-        """Nanoseconds."""
+    def duration(self, name: str) -> Duration:
         return parse_duration(self.text(name))
+
+    def names(self, name: str) -> list[str]:
+        """A flag that may be given many times, or holds names with commas between them."""
+        given = self.given.get(name) or []
+        parts = given if isinstance(given, list) else str(given).split(",")
+        return [str(one) for one in parts]
 
     def limits(self, name: str) -> tuple[int, int]:
         low, high = self.text(name).split(":")
@@ -131,13 +159,22 @@ class World:
     objects: dict[str, dict[Key, Json]]  # kind → objects; pods too
     now: Instant
     has_instance_implemented: bool = True
+    comparator: str = ""
+    """The cloud whose rule says which groups are similar."""
+    pricing: Json = field(default_factory=dict)
     increase_errors: dict[str, str] = field(default_factory=dict)
     delete_errors: dict[str, str] = field(default_factory=dict)
+    events: list[Json] = field(default_factory=list)
+    """Those of the step, in the words of the recording."""
+    eviction_errors: dict[Key, int] = field(default_factory=dict)
+    """How many more evictions of a pod are refused; without end if negative."""
 
     @classmethod
     def of(cls, story: Json, now: Instant) -> World:
         implemented = story["provider"].get("hasInstanceImplemented", True)
         made = cls(Flags(story["options"]), {}, {}, {}, {}, now, implemented)
+        made.comparator = story["provider"].get("comparator", "")
+        made.pricing = story["provider"].get("pricing") or {}
         for one in story["nodeGroups"]:
             made.add_group(one)
         for one in story["cluster"]["nodes"]:
@@ -225,8 +262,16 @@ class World:
             self.increase_errors[change["nodeGroup"]] = change.get("message", "")
         elif op == "deleteNodesError":
             self.delete_errors[change["nodeGroup"]] = change.get("message", "")
+        elif op == "evictionError":
+            self.eviction_errors[change["namespace"], change["name"]] = change["count"]
         else:
             raise ValueError(f"the reference knows no change {op}")
+
+    def may_evict(self, pod: Key) -> bool:
+        """Return what the API server answers to an eviction of a pod, which counts."""
+        left = self.eviction_errors.get(pod, 0)
+        self.eviction_errors[pod] = left - (left > 0)
+        return left == 0
 
     # ── the cloud's calls ──
 
