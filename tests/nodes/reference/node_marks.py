@@ -10,7 +10,7 @@ from __future__ import annotations
 from tests.nodes.reference import events
 from tests.nodes.reference.world import Json, World
 
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import minutes, parse_rfc3339, seconds
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
@@ -42,15 +42,32 @@ def is_being_deleted(node: Json, now: int) -> bool:
 
 def is_ready(node: Json) -> bool:
     """Return whether the Ready condition is there and not False or Unknown, and nothing else speaks against it."""
-    conditions = {one["type"]: one["status"] for one in (node.get("status") or {}).get("conditions") or ()}
-    if conditions.get("Ready", "False") in ("False", "Unknown"):
+    found = {name: one["status"] for name, one in _conditions(node).items()}
+    if found.get("Ready", "False") in ("False", "Unknown"):
         return False
-    if "True" in (conditions.get("DiskPressure"), conditions.get("NetworkUnavailable")):
+    if "True" in (found.get("DiskPressure"), found.get("NetworkUnavailable")):
         return False
     return not any(
         has_taint(node, f"node.kubernetes.io/{name}")
         for name in ("not-ready", "disk-pressure", "network-unavailable")
     )
+
+
+def ready_since(node: Json) -> int:
+    """Return when one of the conditions that decide whether the node is ready changed last; long ago if none says so."""
+    found = _conditions(node)
+    return max(
+        (
+            parse_rfc3339(found[name]["lastTransitionTime"])
+            for name in ("Ready", "DiskPressure", "NetworkUnavailable")
+            if found.get(name, {}).get("lastTransitionTime")
+        ),
+        default=-(1 << 62),
+    )
+
+
+def _conditions(node: Json) -> dict[str, Json]:
+    return {one["type"]: one for one in (node.get("status") or {}).get("conditions") or ()}
 
 
 def put_taint(world: World, seen: Json, key: str, effect: str, now: int, *, cordon: bool = False) -> None:

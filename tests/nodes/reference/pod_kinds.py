@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from tests.nodes.reference.snapshot import amount
 from tests.nodes.reference.world import Json
 
@@ -87,3 +89,10 @@ def _container(one: Json, dropped: set[str]) -> Json:
 
 def has_ended(pod: Json) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def unbound(pod: Json) -> Json:
+    """Return a copy of the pod that is on no node."""
+    copy = deepcopy(pod)
+    copy["spec"].pop("nodeName", None)
+    return copy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 from tests.nodes.reference.accelerators import asks_for_accelerator
@@ -18,6 +17,7 @@ from tests.nodes.reference.pod_kinds import (
     is_terminating,
     note,
     priority,
+    unbound,
 )
 from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.world import Json, World
@@ -59,9 +59,7 @@ def drained_pods(snapshot: Snapshot, drained: list[str]) -> list[Json]:
         for pod in place.pods if place is not None else ():
             if is_terminating(pod) or is_static(pod) or is_mirror(pod) or is_daemon(pod):
                 continue
-            copy = deepcopy(pod)
-            copy["spec"].pop("nodeName", None)
-            pods.append(copy)
+            pods.append(unbound(pod))
     return pods
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 from tests.nodes.reference.disruptions import Disruptions
 from tests.nodes.reference.drain_rules import pods_to_move
 from tests.nodes.reference.hinting import Hinting
 from tests.nodes.reference.node_marks import TO_BE_DELETED, taints
+from tests.nodes.reference.pod_kinds import unbound
 from tests.nodes.reference.snapshot import Place, Snapshot
 from tests.nodes.reference.world import Json, World
 
@@ -75,14 +75,14 @@ class Removals:
     ) -> bool:
         """The node stays in its place, tainted and bare, while its pods look for another: the search counts it."""
         snapshot.replace_node(_ghost(place, now))
-        unbound = [_without_node(one) for one in pods]
+        free = [unbound(one) for one in pods]
         placed = self.hinting.try_all(
             snapshot,
-            unbound,
+            free,
             lambda other: other.name != place.name and other.name in destinations,
             stop_at_failure=True,
         )
-        if len(placed) != len(unbound):
+        if len(placed) != len(free):
             return False
         snapshot.remove_node(place.name)
         return True
@@ -92,9 +92,3 @@ def _ghost(place: Place, now: int) -> Place:
     taint = {"key": TO_BE_DELETED, "value": str(now // seconds(1)), "effect": "NoSchedule"}
     spec = {**place.node["spec"], "taints": [*taints(place.node), taint]}
     return Place({**place.node, "spec": spec})
-
-
-def _without_node(pod: Json) -> Json:
-    free = deepcopy(pod)
-    free["spec"].pop("nodeName", None)
-    return free

@@ -6,12 +6,13 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from tests.nodes.reference.node_affinity import admits
+from tests.nodes.reference.node_marks import is_ready, ready_since
 from tests.nodes.reference.pod_kinds import controller, is_daemon, is_mirror, is_terminating
 from tests.nodes.reference.seen_nodes import is_startup_taint
 from tests.nodes.reference.snapshot import Place, Snapshot, tolerates
 from tests.nodes.reference.world import Flags, Group, Json, World
 
-from kubetide.units.time import minutes, parse_rfc3339
+from kubetide.units.time import minutes
 
 HOSTNAME = "kubernetes.io/hostname"
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
@@ -103,33 +104,7 @@ def is_good_example(node: Json, now: int) -> bool:
     taints = {one["key"] for one in spec.get("taints") or ()}
     if spec.get("unschedulable") or TO_BE_DELETED in taints:
         return False
-    ready, since = _readiness(node)
-    return ready and since + minutes(1) < now
-
-
-def _readiness(node: Json) -> tuple[bool, int]:
-    """Return whether the node is ready, and when one of the conditions that decide it changed last."""
-    conditions = {one["type"]: one for one in (node.get("status") or {}).get("conditions") or ()}
-    taints = {one["key"] for one in (node.get("spec") or {}).get("taints") or ()}
-    changes = [
-        parse_rfc3339(conditions[kind]["lastTransitionTime"])
-        for kind in ("Ready", "DiskPressure", "NetworkUnavailable")
-        if kind in conditions and conditions[kind].get("lastTransitionTime")
-    ]
-    bad = [
-        kind
-        for kind in ("DiskPressure", "NetworkUnavailable")
-        if kind in conditions and conditions[kind]["status"] == "True"
-    ]
-    bad += [one for one in ("not-ready", "disk-pressure", "network-unavailable") if _taint(one) in taints]
-    if "Ready" not in conditions:
-        return False, -(1 << 62)
-    ready = conditions["Ready"]["status"] not in ("False", "Unknown")
-    return ready and not bad, max(changes, default=-(1 << 62))
-
-
-def _taint(name: str) -> str:
-    return f"node.kubernetes.io/{name}"
+    return is_ready(node) and ready_since(node) + minutes(1) < now
 
 
 # ── from an example to a template ──
