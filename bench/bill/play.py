@@ -68,7 +68,7 @@ POLICIES = {
     "ours+remember": Policy({**_OURS, "remember-demand": "30m"}, nominates=True),
     "ours+early": Policy({**_OURS, **_EARLY}, nominates=True),
     "ours+early+remember": Policy(
-        {**_OURS, **_EARLY, "remember-demand": "30m", "buy-back-price": "5m"}, nominates=True
+        {**_OURS, **_EARLY, "remember-demand": "30m", "buy-back-price": "2m"}, nominates=True
     ),
     "upstream+steer": Policy({"steer-pods-to-fuller-nodes": True}),
     "upstream+nominate": Policy(nominates=True),
