@@ -71,7 +71,8 @@ SLOW_FLAGS: Mapping[str, tuple[Any, ...]] = {
     "drain-priority-config": ("", "0:60", "0:5,100:0"),
     "max-pod-eviction-time": ("2m", "35s", "0s"),
     "node-delete-delay-after-taint": ("5s", "40s", "0s"),
-    "node-deletion-batcher-interval": ("0s", "20s", "100s"),
+    # So it never ends at the moment at which another node is ready: either may come first then.
+    "node-deletion-batcher-interval": ("0s", "21s", "101s"),
     "node-deletion-delay-timeout": ("2m", "12s", "0s"),
 }
 """Flags of lives in which deletions last for several loops."""
