@@ -128,7 +128,7 @@ def absorb_update(
                 refused.add(action.group)
             if action.why == "unregistered":
                 events += unregistered_deleted(state, action, outcome)
-    # As upstream, also where nothing was left to delete of the group, or nothing is to be deleted of it.
+    # As upstream, once failed machines were looked at, even if none of them had to be deleted.
     view = state.view
     if view is not None and view.healthy and view.failed.keys() - refused:
         recalculate(state, view)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, taint_type
-from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.facts.pods import found_no_node, is_unschedulable
 from kubetide.nodes.settings import Settings, parse_range
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.device_mismatch import Mismatch, device_mismatches
-from kubetide.objects.pod import pod_condition
 from kubetide.units.exposition import Numbers, Registry
 from kubetide.units.quantity import whole
 from kubetide.units.time import Instant
@@ -111,8 +110,7 @@ class NodeGauges:
         given_up = unseen = 0
         for pod in state.pending.values():
             if is_unschedulable(pod, state.settings):
-                scheduled = pod_condition(pod, "PodScheduled")
-                if scheduled is not None and scheduled.reason == "Unschedulable":
+                if found_no_node(pod):
                     given_up += 1
                 else:
                     unseen += 1

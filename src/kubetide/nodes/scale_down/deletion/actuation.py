@@ -113,13 +113,11 @@ class _Machine:
     def _step(self, deletion: Deletion) -> Deletion | None:
         if deletion.phase == "untainting":
             return self._untaint(deletion)
+        if not deletion.in_flight:
+            return None
         node = self._state.nodes.get(deletion.node)
-        if node is None and deletion.phase == "delaying":
-            absent = f'failed to get node {deletion.node}: node "{deletion.node}" not found'
-            self._fail(deletion, "NodeDeleteErrorFailedToDelete", absent)
-        elif node is None and deletion.in_flight:
+        if node is None:
             self._note_vanished(deletion)
-        if node is None or not deletion.in_flight:
             return None
         match deletion.phase:
             case "waiting":
@@ -281,8 +279,8 @@ class _Machine:
     def _delete(self, group: str, batch: list[Deletion]) -> None:
         """Make the call when its time has come and the pods of all its nodes were just read."""
         # The interval begins with the first node, for groups that go as a whole with the last one.
-        pick = max if goes_whole(self._state, group) else min
-        at = pick(one.until or one.due for one in batch)
+        first_or_last = max if goes_whole(self._state, group) else min
+        at = first_or_last(one.until or one.due for one in batch)
         if at > self._now:
             for one in batch:
                 self._memory.deletions[one.node] = replace(one, due=at)
@@ -346,6 +344,11 @@ class _Machine:
 
     def _note_vanished(self, deletion: Deletion) -> None:
         """The Node object is gone, so there is nothing to give back."""
+        if deletion.phase == "delaying":
+            # Only here upstream looks at the Node again.
+            absent = f'failed to get node {deletion.node}: node "{deletion.node}" not found'
+            self._fail(deletion, "NodeDeleteErrorFailedToDelete", absent)
+            return
         self._memory.results[deletion.node] = gone = DeleteResult(INTERNAL, "the node is gone")
         why = {"group": deletion.group, "why": INTERNAL, "error": gone.error}
         self.reasons.append(reason("DeletionFailed", deletion.node, **why))

@@ -25,13 +25,10 @@ def with_expected_gpus(state: State, tick: Tick | None, node: Node) -> Node:
 
     Source: Cluster Autoscaler, the custom resources of a node for its resource limits.
     """
-    label = state.settings.gpu_label
-    if (
-        tick is None
-        or not state.settings.gpu_total
-        or not (kinds := gpus_of(node, label))
-        or any(kinds.values())
-    ):
+    if tick is None or not state.settings.gpu_total:
+        return node
+    kinds = gpus_of(node, state.settings.gpu_label)
+    if not kinds or any(kinds.values()):
         return node
     group = state.group_of(node.metadata.name) if node.metadata.name in state.nodes else None
     template = tick.templates.get(group) if group is not None else None
