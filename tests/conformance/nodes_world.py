@@ -27,6 +27,7 @@ from kubetide.ports.cloud import (
 )
 from kubetide.ports.errors import CloudError, TooManyRequests
 
+EVICTION_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _GPU_LABEL = "cloud.example.com/accelerator"
 _STATES = {"running": "Running", "creating": "Creating", "deleting": "Deleting"}
 _CLASSES = {"OutOfResources": "OutOfResource", "Other": "Other"}
@@ -188,7 +189,7 @@ class Cluster:
         left = self.refusals.get((namespace, pod), 0)
         if left:
             self.refusals[namespace, pod] = left - 1
-            raise TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.")
+            raise TooManyRequests(EVICTION_REFUSED)
         self.evicted.append(
             {"pod": f"{namespace}/{pod}", "node": found.spec.node_name, "gracePeriodSeconds": grace_period_s}
         )

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from tests.nodes.reference import events
-from tests.nodes.reference.block_words import block_words
+from tests.nodes.reference.blocking_errors import blocking_error
 from tests.nodes.reference.candidates import Candidates
 from tests.nodes.reference.deletions import Deletions
 from tests.nodes.reference.disruptions import Disruptions
@@ -105,7 +105,7 @@ class Actuator:
             moves = pods_to_move(world, pods, disruptions, world.now, check_owners=drain)
             error = ""
             if moves.blocking is not None:
-                words = block_words(world, *moves.blocking)
+                words = blocking_error(world, *moves.blocking)
                 error = f"GetPodsToMove for {_quoted(name)} returned error: {words}"
             elif not drain and moves.pods:
                 error = f"failed to delete empty node {_quoted(name)}, new pods scheduled"
@@ -191,7 +191,7 @@ class Actuator:
     ) -> None:
         tried = "drain and delete node" if drain else "delete empty node"
         events.on_node(world, node, "ScaleDownFailed", f"failed to {tried}: {error}", warning=True)
-        # Upstream takes a cordon off that somebody else had put there.
+        # On purpose a cordon that somebody else had put there stays; upstream takes it off.
         cordoned = bool(node["spec"].get("unschedulable"))
         uncordon = world.flags.on("cordon-node-before-terminating") and not cordoned
         clean_taint(world, node, TO_BE_DELETED, uncordon=uncordon)
@@ -213,7 +213,7 @@ def _note_start(world: World, node: Json, reported: list[ScaledDown], *, drain: 
         return
     for one in reported:
         pods = ",".join(pod["metadata"]["name"] for pod in one.pods)
-        words = f"utilization: {one.utilization.in_go()}, pods to reschedule: {pods}"
+        words = f"utilization: {one.utilization.go_text()}, pods to reschedule: {pods}"
         events.on_status(world, "ScaleDown", f"Scale-down: removing node {name}, {words}")
 
 

@@ -112,7 +112,8 @@ class Drawn:
         self.slow = draw.random() < 0.25
         if self.slow:
             options |= {name: draw.choice(of) for name, of in SLOW_FLAGS.items() if draw.random() < 0.5}
-            # A soft taint of the loop that starts the deletion undoes the deletion's in the recording's API server.
+            # No node gets its soft taint in the loop that starts its deletion: in the recording's API server the one
+            # that is written last undoes the other.
             options["scale-down-unneeded-time"] = draw.choice(("1m", "2m"))
             options["max-bulk-soft-taint-count"] = draw.choice((10, 0))
             options.pop("node-deletion-candidate-ttl", None)

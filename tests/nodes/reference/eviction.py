@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
+from tests.conformance.nodes_world import EVICTION_REFUSED
 from tests.nodes.reference import events
 from tests.nodes.reference.pod_kinds import is_daemon, is_mirror, note
 from tests.nodes.reference.snapshot import pod_key
@@ -14,13 +15,11 @@ from kubetide.units.time import Duration, seconds
 
 EVICT_DAEMON = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 RETRY = seconds(10)
-REFUSAL = "Cannot evict pod as it would violate the pod's disruption budget."
-"""What the test's API server answers."""
 
 
 @dataclass
 class Turn:
-    """Pods that are evicted together. What is said of the priority holds from it up to that of the next turn."""
+    """Pods that are evicted together: those of this priority and above, up to the priority of the next turn."""
 
     priority: int
     grace: int
@@ -38,17 +37,14 @@ def evict(
     """
     for turn in _turns(world, pods, drain=drain):
         refused = yield from _evict_together(world, turn, evicted)
-        errors = [
-            f"failed to evict pod {'/'.join(pod_key(one))} within allowed timeout (last error: {REFUSAL})"
-            for one in turn.must_go
-            if one in refused
-        ]
+        errors = []
+        for one in (each for each in turn.must_go if each in refused):
+            events.on_pod(world, one, "ScaleDownFailed", "failed to delete pod for ScaleDown", warning=True)
+            name = "/".join(pod_key(one))
+            errors.append(
+                f"failed to evict pod {name} within allowed timeout (last error: {EVICTION_REFUSED})"
+            )
         if errors:
-            for one in turn.must_go:
-                if one in refused:
-                    events.on_pod(
-                        world, one, "ScaleDownFailed", "failed to delete pod for ScaleDown", warning=True
-                    )
             return f"Failed to drain node /{node}, due to following errors: [{' '.join(errors)}]"
     return ""
 

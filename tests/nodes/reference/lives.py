@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from tests.nodes.reference import drawn_rules, objects
+from tests.nodes.reference.actuation import DELAY_DELETION
 from tests.nodes.reference.drawn import Drawn
 from tests.nodes.reference.node_marks import TO_BE_DELETED, has_taint, taint_time
 from tests.nodes.reference.pod_kinds import is_expendable
@@ -14,7 +15,7 @@ from tests.nodes.reference.world import Json, Key, World
 
 from kubetide.units.time import ZERO, Duration, Instant, after, before, format_rfc3339, seconds
 
-DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/volumes"
+DELAY = f"{DELAY_DELETION}volumes"
 
 FAILURES = (
     ("OutOfResources", "STOCKOUT", "none left"),
@@ -89,7 +90,10 @@ class Life:
                     self._start_machine(world, group, changes)
 
     def _is_due(self, world: World, node: Json) -> bool:
-        """Return whether a Node without a machine goes now, as it would be deleted again while that still lasts."""
+        """Return whether a Node without a machine goes now: after five minutes it would be deleted once more.
+
+        Where a Node vanishes while its deletion lasts, production does otherwise on purpose.
+        """
         since = taint_time(node, TO_BE_DELETED)
         return self.drawn.slow and since is not None and world.now - since > seconds(100)
 

@@ -58,12 +58,11 @@ class Autoscaler:
     document: StatusDocument = field(default_factory=StatusDocument)
     registry: Registry = field(init=False)
     actuator: Actuator = field(init=False)
-    started: int = 0
+    started: int | None = None
     """When the first loop ran. Upstream counts from when the process was built."""
     last_scale_up: int = field(init=False)
     last_deletion: int = field(init=False)
     last_failure: int = field(init=False)
-    begun: bool = False
 
     def __post_init__(self) -> None:
         self.registry = Registry(self.world)
@@ -122,15 +121,14 @@ class Autoscaler:
     def _run(self, done: Pass) -> None:
         world, now = self.world, self.world.now
         nodes = [world.nodes[name] for name in sorted(world.nodes)]
-        if not self.begun:
+        if self.started is None:
             self.started = now
             node_marks.clean_at_start(world, now)  # upstream's cache shows it in the next loop only
             self.planner.load(world, now)
-            self.begun = True
         nodes = [as_seen(one, world.flags) for one in nodes]
         ready = [one for one in nodes if node_marks.is_ready(one) and not one["spec"].get("unschedulable")]
         if not world.flags.on("scale-up-from-zero") and not ready:
-            self._wait_for_nodes(done, nodes)
+            self._wait_for_nodes(done, nodes, self.started)
             return
         under_way = self.actuator.deletions.snapshot()
         cutoff = world.flags.whole("expendable-pods-priority-cutoff")
@@ -184,11 +182,11 @@ class Autoscaler:
             done.ups.append(up)
             self._note_up(up)
 
-    def _wait_for_nodes(self, done: Pass, nodes: list[Json]) -> None:
+    def _wait_for_nodes(self, done: Pass, nodes: list[Json], started: int) -> None:
         """Do nothing while there are no ready nodes. Upstream gives them ten minutes before it complains."""
         self.planner.clear_unneeded()
         done.aborted = "Cluster has no ready nodes." if nodes else "Cluster has no nodes."
-        if not nodes or self.world.now > self.started + minutes(10):
+        if not nodes or self.world.now > started + minutes(10):
             events.on_status(self.world, "ClusterUnhealthy", done.aborted, warning=True)
 
     def _help(self, waiting: list[Json], nodes: list[Json], templates: dict[str, Place]) -> list[UpStatus]:

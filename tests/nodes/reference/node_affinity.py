@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any
-
 from tests.nodes.reference.world import Json
 
 
@@ -23,24 +20,18 @@ def admits(spec: Json, node: Json) -> bool:
 def _term_holds(term: Json, node: Json) -> bool:
     """All parts of a term must hold; one without parts holds nowhere."""
     labels = node["metadata"].get("labels") or {}
-    by_label, by_field = term.get("matchExpressions") or (), term.get("matchFields") or ()
-    if not by_label and not by_field:
-        return False
-    fields = {"metadata.name": node["metadata"]["name"]}
-    return all(_holds(one, labels) for one in by_label) and all(_holds(one, fields) for one in by_field)
+    parts = term.get("matchExpressions") or ()
+    return bool(parts) and all(_holds(one, labels.get(one["key"])) for one in parts)
 
 
-def _holds(expression: Json, values: dict[str, Any]) -> bool:
-    value, wanted = values.get(expression["key"]), expression.get("values") or []
-    operator = expression["operator"]
-    if operator == "In":
-        return value in wanted
-    if operator == "NotIn":
-        return value not in wanted
-    if operator == "Exists":
-        return value is not None
-    if operator == "DoesNotExist":
-        return value is None
-    with suppress(TypeError, ValueError):
-        return int(value) > int(wanted[0]) if operator == "Gt" else int(value) < int(wanted[0])  # type: ignore[arg-type]
-    return False
+def _holds(part: Json, value: str | None) -> bool:
+    match part["operator"]:
+        case "In":
+            return value in part["values"]
+        case "NotIn":
+            return value not in part["values"]
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    raise ValueError(f"the reference knows no operator {part['operator']}")

@@ -29,9 +29,10 @@ def as_seen(node: Json, flags: Flags) -> Json:
 
 
 def is_startup_taint(key: str, flags: Flags) -> bool:
-    """Return whether a taint says that the node still starts. `--ignore-taint` is an older name of `--startup-taint`."""
-    named = flags.names("startup-taint") + flags.names("ignore-taint")
-    return key in named or key.startswith((*STARTUP_PREFIXES, *flags.names("startup-taint-prefix")))
+    """Return whether a taint says that the node still starts."""
+    return key in flags.names("startup-taint") or key.startswith(
+        (*STARTUP_PREFIXES, *flags.names("startup-taint-prefix"))
+    )
 
 
 def lacks_resources(node: Json) -> bool:

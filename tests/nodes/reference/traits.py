@@ -23,7 +23,6 @@ UNPROCESSED: tuple[list[Json], ...] = (
     [{"type": "PodScheduled", "status": "False"}],
     [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}],
 )
-# Production takes `--ignore-taint` on its command line only, as another name of `--startup-taint`.
 TAINT_FLAGS: Mapping[str, list[str]] = {
     "startup-taint": ["boot", "warmup"],
     "startup-taint-prefix": ["init.example.com/"],

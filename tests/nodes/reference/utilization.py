@@ -20,10 +20,10 @@ class Utilization:
     memory: float = 0.0
     accelerators: float = 0.0
 
-    def in_go(self) -> str:
+    def go_text(self) -> str:
         """Return the text of upstream's own record, which has a share of claimed devices as well."""
         shares = self.cpu, self.memory, self.accelerators, 0.0
-        return f"{{{' '.join(map(_in_go, shares))} {self.resource} {_in_go(self.share)}}}"
+        return f"{{{' '.join(map(_go_text, shares))} {self.resource} {_go_text(self.share)}}}"
 
 
 def utilization(world: World, place: Place, group: Group, now: int) -> Utilization | None:
@@ -61,7 +61,7 @@ def _share(world: World, place: Place, group: Group, resource: str, now: int) ->
     return used / has
 
 
-def _in_go(value: float) -> str:
+def _go_text(value: float) -> str:
     """Return the shortest text that gives the number back; Go writes whole ones without a point."""
     text = repr(float(value))
     return {"inf": "+Inf", "nan": "NaN"}.get(text, text.removesuffix(".0"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.nodes.reference.pod_kinds import is_terminating
 from tests.nodes.reference.world import Flags, Json
 
 
@@ -12,15 +13,11 @@ def waiting_pods(pods: list[Json], flags: Flags) -> list[Json]:
     """
     allowed = flags.names("allowed-scheduler-names")
     bypassed = flags.names("bypassed-scheduler-names")
-    free = [one for one in pods if not one["spec"].get("nodeName") and not _is_terminating(one)]
+    free = [one for one in pods if not one["spec"].get("nodeName") and not is_terminating(one)]
     if allowed:
         free = [one for one in free if one["spec"].get("schedulerName") in allowed]
     new = [one for one in free if one["spec"].get("schedulerName") in bypassed and _is_unprocessed(one)]
     return [one for one in free if _is_unschedulable(one)] + new
-
-
-def _is_terminating(pod: Json) -> bool:
-    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _scheduled(pod: Json) -> Json | None:

@@ -1,4 +1,4 @@
-"""What upstream says of a pod that keeps its node, where it had not expected one."""
+"""Errors for a pod that blocks the deletion of its node when the pods are looked at again."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MISSING = {
 MISSING_REPLICAS = "replication controller for {} is not available, err: {}"
 
 
-def block_words(world: World, pod: Json, reason: str) -> str:
-    """Return the text of the error for the reason of a block."""
+def blocking_error(world: World, pod: Json, reason: str) -> str:
+    """Return upstream's text for the reason why the pod blocks."""
     key, name = "/".join(pod_key(pod)), pod["metadata"]["name"]
     owner = controller(pod)
     if reason == "ControllerNotFound" and owner is not None:
