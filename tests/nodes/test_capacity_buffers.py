@@ -38,18 +38,24 @@ def said(held, name):
         ({"replicas": 3}, None, 3),
         ({"replicas": 0}, None, 0),
         ({"percentage": 20}, 10, 2),
-        ({"percentage": 25}, 10, 2),
-        ({"percentage": 5}, 10, 0),
-        ({"percentage": 50, "replicas": 3}, 10, 3),
-        ({"percentage": 20, "replicas": 3}, 10, 2),
+        ({"percentage": 25}, 10, 3),
+        ({"percentage": 5}, 10, 1),
+        ({"percentage": 1}, 1, 1),
+        ({"percentage": 0}, 10, 0),
+        ({"percentage": 50}, 0, 0),
+        ({"percentage": 150}, 3, 5),
+        ({"percentage": 50, "replicas": 3}, 10, 5),
+        ({"percentage": 20, "replicas": 3}, 10, 3),
+        ({"percentage": 90, "replicas": 1, "limits": {"cpu": "10"}}, 10, 3),
+        ({"percentage": 20, "replicas": 5, "limits": {"cpu": "30"}}, 10, 5),
         ({"limits": {"cpu": "10"}}, None, 3),
         ({"limits": {"cpu": "10", "memory": "2Gi"}}, None, 2),
         ({"limits": {"cpu": "10"}, "replicas": 2}, None, 2),
         ({"limits": {"cpu": "2"}}, None, 0),
     ],
 )
-def test_the_least_of_what_is_said_holds(spec, current, count):
-    """Replicas, a share of the workload rounded down, and limits: the least wins, as upstream's translators have it."""
+def test_the_larger_number_holds_within_the_limits(spec, current, count):
+    """Replicas or a share of the workload rounded up, whichever is more, and no more than the limits allow, as upstream."""
     assert replicas_of(buffer("b", **spec), BIG, current) == count
 
 

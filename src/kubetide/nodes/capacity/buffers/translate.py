@@ -102,21 +102,25 @@ def translate(
 
 
 def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: int | None) -> int:
-    """Return the smallest of: replicas, a share of the workload's replicas, and what fits into the limits.
+    """Return the larger of replicas and of a share of the workload's replicas, and at most what fits into the limits.
+
+    A part of a pod counts as one. Limits alone say how many pods there are.
 
     Raises: NotResolved where it says nothing that can be counted.
+    Source: Cluster Autoscaler, capacitybuffer/translators/replicas.go (since its pull request 9959 of July 2026).
     """
     spec = buffer.spec
-    found = []
+    asked = []
     if spec.replicas is not None:
-        found.append(max(0, spec.replicas))
+        asked.append(max(0, spec.replicas))
     if spec.percentage is not None and current is not None:
-        found.append(max(0, spec.percentage * current // 100))
+        asked.append(max(0, -(-spec.percentage * current // 100)))
+    counts = [max(asked)] if asked else []
     if spec.limits is not None:
-        found.append(_within(template, spec.limits))
-    if not found:
+        counts.append(_within(template, spec.limits))
+    if not counts:
         raise NotResolved("replicas, percentage and limits are not defined")
-    if (count := min(found)) > MOST_PODS:
+    if (count := min(counts)) > MOST_PODS:
         raise NotResolved(
             f"it asks for {count} pods, and capacity for at most {MOST_PODS} can be reserved: set replicas or limits"
         )
