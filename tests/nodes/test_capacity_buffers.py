@@ -119,10 +119,11 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
         templates=[BIG],
     )
     held.tick()
-    ready = "ReadyForProvisioning"
-    assert said(held, "lost")[ready] == ("False", "error", "there is no PodTemplate default/none")
+    ready, not_ready = "ReadyForProvisioning", "Buffer not ready for provisioning: "
+    missing = f"{not_ready}there is no PodTemplate default/none"
+    assert said(held, "lost")[ready] == ("False", "error", missing)
     uncounted = "couldn't get number of replicas for buffer: replicas, percentage and limits are not defined"
-    assert said(held, "bare")[ready] == ("False", "error", uncounted)
+    assert said(held, "bare")[ready] == ("False", "error", f"{not_ready}{uncounted}")
     assert set(said(held, "bare")) == {ready}
     assert said(held, "empty")["Provisioning"] == (
         "False",

@@ -15,6 +15,7 @@ from kubetide.nodes.capacity.buffers.names import (
     LIMITED,
     LIMITED_REASON,
     NO_COUNT,
+    NOT_READY,
     NOT_READY_REASON,
     READY,
     READY_MESSAGE,
@@ -81,7 +82,7 @@ def translate(
             conditions=buffer.status.conditions,
         )
         refused = replace(buffer, status=status)
-        message = str(error) if template is None else f"{NO_COUNT}{error}"
+        message = f"{NOT_READY}{'' if template is None else NO_COUNT}{error}"
         return with_condition(
             refused, READY, now, reason=NOT_READY_REASON, message=message, holds=False
         ), copy
