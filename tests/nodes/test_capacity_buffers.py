@@ -114,6 +114,7 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
             buffer("gone", scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "web"}, replicas=1),
             buffer("typo", podTemplateRef={"name": "big"}, replicas=2_000_000_000),
             buffer("odd", podTemplateRef={"name": "big"}, limits={"cpu": "many"}),
+            buffer("debt", podTemplateRef={"name": "big"}, limits={"cpu": "-4", "memory": "2Gi"}),
             buffer("good", podTemplateRef={"name": "big"}, replicas=1),
         ],
         templates=[BIG],
@@ -132,6 +133,8 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
     )
     assert "at most 100000" in said(held, "typo")[ready][2]
     assert "spec.limits[cpu]" in said(held, "odd")[ready][2]
+    below = f"{not_ready}couldn't get number of replicas for buffer: spec.limits[cpu]: -4: give 0 or more"
+    assert said(held, "debt") == {ready: ("False", "error", below)}
     assert "there is no Deployment default/web" in said(held, "gone")[ready][2]
     assert said(held, "good")["Provisioning"][0] == "True"
 

@@ -222,10 +222,14 @@ def _hold(state: State, namespace: str, name: str, template: PodTemplate | None,
 
 
 def _parsed(name: str, limit: str | float) -> Quantity:
+    """Return the limit. Raises NotResolved for one below 0 as well: upstream rounds it to 0 pods or looks past it."""
     try:
-        return Quantity.parse(limit)
+        amount = Quantity.parse(limit)
     except QuantityError as error:
         raise NotResolved(f"spec.limits[{name}]: {error}") from error
+    if amount.sign() < 0:
+        raise NotResolved(f"spec.limits[{name}]: {limit}: give 0 or more")
+    return amount
 
 
 def _current(workload: Workload | None) -> int | None:
