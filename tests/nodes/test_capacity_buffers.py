@@ -14,6 +14,7 @@ from kubetide.nodes.decision import CopyTemplate
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.objects.batch import Job
+from kubetide.objects.capacity import CapacityBufferStatus, LocalReference
 from kubetide.objects.meta import ObjectMeta
 from kubetide.units.time import format_rfc3339, minutes, seconds
 
@@ -289,6 +290,30 @@ def test_without_injection_nothing_is_bought():
     assert held.increases() == {}
     assert "Provisioning" not in said(held, "room")
     assert status(held, "room").replicas == 3
+
+
+def test_a_count_for_an_older_template_reserves_nothing():
+    """Where another program translates buffers, one waits until its status is of the template's generation, as upstream."""
+    ready = {"type": "ReadyForProvisioning", "status": "True", "reason": "AttributesSetSuccessfully"}
+    room = buffer("room", podTemplateRef={"name": "big"}, replicas=3, conditions=[ready])
+    counted = CapacityBufferStatus(
+        pod_template_ref=LocalReference("big"),
+        replicas=3,
+        pod_template_generation=1,
+        provisioning_strategy="buffer.x-k8s.io/active-capacity",
+        conditions=room.status.conditions,
+    )
+    held = world(
+        buffers=[replace(room, status=counted)],
+        templates=[pod_template("big", cpu="3", generation=2)],
+        capacity_buffer_controller_enabled=False,
+    )
+    assert held.increases() == {}
+    assert status(held, "room") == counted
+    current = replace(room, status=replace(counted, pod_template_generation=2))
+    changed = CapacityChanges(capacity_buffers=(current,))
+    assert held.increases(at=seconds(10), capacity=changed) == {"g": 2}
+    assert said(held, "room")["Provisioning"][0] == "True"
 
 
 def test_new_pods_take_the_reserved_capacity():

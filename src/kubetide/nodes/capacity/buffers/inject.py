@@ -27,7 +27,7 @@ from kubetide.nodes.decision import Write
 from kubetide.nodes.facts.statuses import status_write
 from kubetide.nodes.facts.template_pods import with_default_requests
 from kubetide.nodes.state import State
-from kubetide.objects.capacity import CapacityBuffer, PodTemplateObject, condition_of
+from kubetide.objects.capacity import CapacityBuffer, PodTemplateObject, condition_of, is_true
 from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.objects.meta import ObjectMeta, OwnerReference
 from kubetide.objects.pod import Pod, PodStatus
@@ -49,7 +49,7 @@ def update_buffers(state: State, now: Instant) -> tuple[Write, ...]:
             state.capacity.put(updated, CAPACITY_BUFFERS)
             writes += [copy] if copy is not None else []
     for buffer in state.capacity.buffers if settings.capacity_buffer_pod_injection_enabled else ():
-        if buffer.status.provisioning_strategy == ACTIVE and _is_served(buffer):
+        if _is_served(state, buffer):
             state.capacity.put(_provisioned(state, buffer, now), CAPACITY_BUFFERS)
     for old, new in zip(before, state.capacity.buffers, strict=True):
         if old.status != new.status:
@@ -75,10 +75,12 @@ def placeholders(state: State) -> list[Pod]:
         return []
     found: list[Pod] = []
     for buffer in state.capacity.buffers:
-        said = condition_of(buffer.status.conditions, PROVISIONING)
         template = _template(state, buffer)
-        strategy = buffer.status.provisioning_strategy
-        if strategy == ACTIVE and said is not None and said.status == "True" and template is not None:
+        if (
+            template is not None
+            and _is_served(state, buffer)
+            and is_true(buffer.status.conditions, PROVISIONING)
+        ):
             found += pods_of(buffer, template, buffer.status.replicas or 0)
     return found
 
@@ -120,10 +122,18 @@ def pods_of(buffer: CapacityBuffer, template: PodTemplateObject, count: int) -> 
     ]
 
 
-def _is_served(buffer: CapacityBuffer) -> bool:
-    """Return whether the buffer is ready or provisioned; another controller's that never was is left alone."""
-    said = (condition_of(buffer.status.conditions, kind) for kind in (READY, PROVISIONING))
-    return any(one is not None and one.status == "True" for one in said)
+def _is_served(state: State, buffer: CapacityBuffer) -> bool:
+    """Return whether the buffer is ready or provisioned, and counted for its template as that is now.
+
+    Others are another controller's to bring up to date, and are left alone.
+    """
+    status = buffer.status
+    if status.provisioning_strategy != ACTIVE:
+        return False
+    if not any(is_true(status.conditions, kind) for kind in (READY, PROVISIONING)):
+        return False
+    template, generation = _template(state, buffer), status.pod_template_generation
+    return template is None or generation is None or template.metadata.generation == generation
 
 
 def _provisioned(state: State, buffer: CapacityBuffer, now: Instant) -> CapacityBuffer:
