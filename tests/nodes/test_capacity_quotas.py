@@ -97,7 +97,7 @@ def test_the_status_says_what_is_used():
     found = status(held, "all")
     assert found.used.resources == {"cpu": "4", "memory": "16Gi", "nodes": "1"}
     assert conditions_of(found) == {
-        "cluster-autoscaler.kubernetes.io/valid": ("True", "Valid", "CapacityQuota is valid"),
+        "cluster-autoscaler.kubernetes.io/valid": ("True", "ValidationSucceeded", "CapacityQuota is valid"),
         "Reconciled": ("True", "ReconciliationSucceeded", "CapacityQuota successfully reconciled"),
     }
     assert found.observed_generation == 2
@@ -126,5 +126,5 @@ def test_a_quota_that_cannot_be_counted_limits_nothing(limits, selector, fault):
     found = conditions_of(status(held, "odd"))
     assert found["Reconciled"] == ("False", "ReconciliationFailed", "Validation failed")
     valid = found["cluster-autoscaler.kubernetes.io/valid"]
-    assert valid[:2] == ("False", "Invalid")
+    assert valid[:2] == ("False", "ValidationFailed")
     assert fault in valid[2]

@@ -33,6 +33,8 @@ from kubetide.units.time import Instant, format_rfc3339
 NODES: Final = "nodes"
 _RECONCILED: Final = "Reconciled"
 _VALID: Final = "cluster-autoscaler.kubernetes.io/valid"
+_VALIDATED: Final = "ValidationSucceeded"
+_NOT_VALIDATED: Final = "ValidationFailed"
 _IS_VALID: Final = "CapacityQuota is valid"
 _IS_RECONCILED: Final = "CapacityQuota successfully reconciled"
 _NOT_VALID: Final = "Validation failed"
@@ -134,10 +136,10 @@ def _used(quota: Quota, nodes: Iterable[Node], amounts: Callable[[Node, str], in
 
 def _reconciled(item: CapacityQuota, used: Quantities | None, fault: str, now: Instant) -> CapacityQuota:
     if fault:
-        valid = _condition(item, _VALID, "Invalid", fault, now, holds=False)
+        valid = _condition(item, _VALID, _NOT_VALIDATED, fault, now, holds=False)
         reconciled = _condition(item, _RECONCILED, "ReconciliationFailed", _NOT_VALID, now, holds=False)
     else:
-        valid = _condition(item, _VALID, "Valid", _IS_VALID, now, holds=True)
+        valid = _condition(item, _VALID, _VALIDATED, _IS_VALID, now, holds=True)
         reconciled = _condition(item, _RECONCILED, "ReconciliationSucceeded", _IS_RECONCILED, now, holds=True)
     others = tuple(one for one in item.status.conditions or () if one.type not in {_VALID, _RECONCILED})
     status = CapacityQuotaStatus(
