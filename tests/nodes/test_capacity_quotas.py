@@ -6,6 +6,7 @@ import pytest
 from tests.nodes.frozen import group, pod, pods, template
 from tests.nodes.requests import conditions_of, quota, world
 
+from kubetide.nodes.capacity.definitions import definitions
 from kubetide.nodes.capacity.quotas import InvalidQuota, quota_of
 from kubetide.units.time import seconds
 
@@ -128,3 +129,15 @@ def test_a_quota_that_cannot_be_counted_limits_nothing(limits, selector, fault):
     valid = found["cluster-autoscaler.kubernetes.io/valid"]
     assert valid[:2] == ("False", "ValidationFailed")
     assert fault in valid[2]
+
+
+def test_the_definition_bounds_the_names_of_resources():
+    """As upstream, an API server takes no resource name of more than 63 characters, and only whole amounts."""
+    defined = next(one for one in definitions() if one["spec"]["names"]["kind"] == "CapacityQuota")
+    for version in defined["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        limits = spec["properties"]["limits"]["properties"]["resources"]
+        assert [one["message"] for one in limits["x-kubernetes-validations"]] == [
+            "Resource names must be 63 characters or less.",
+            "All resource quantities must be non-negative integers.",
+        ]

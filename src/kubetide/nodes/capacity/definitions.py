@@ -146,10 +146,14 @@ _QUOTA: Final = _fields(
             "maxProperties": 20,
             "x-kubernetes-validations": [
                 {
+                    "rule": "self.all(key, size(key) <= 63)",
+                    "message": "Resource names must be 63 characters or less.",
+                },
+                {
                     "rule": "self.all(key, type(self[key]) == int ? self[key] >= 0 : "
                     "(!self[key].startsWith('-') && quantity(self[key]).isInteger()))",
                     "message": "All resource quantities must be non-negative integers.",
-                }
+                },
             ],
         },
     ),
