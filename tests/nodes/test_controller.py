@@ -215,6 +215,26 @@ def test_a_template_whose_update_was_refused_is_updated_by_the_next_tick():
     assert replayed(world) > 3
 
 
+def test_a_template_that_was_there_before_becomes_the_buffer_s():
+    """A buffer owns the template that it takes over, as upstream, so that both go together."""
+    name = "capacitybuffer-room-pod-template"
+
+    async def story(world):
+        for body in definitions():
+            await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+        for named, cpu in (("worker", "2"), (name, "1")):
+            made = {"metadata": {"name": named}, "template": {"spec": builders.pod_spec(cpu=cpu)}}
+            await world.cluster.create(POD_TEMPLATES, made, namespace="default")
+        room = {"metadata": {"name": "room"}, "spec": {"podTemplateRef": {"name": "worker"}, "replicas": 1}}
+        uid = (await world.cluster.create(CAPACITY_BUFFERS, room, namespace="default")).metadata.uid
+        await world.after(minutes(1))
+        taken = await world.cluster.get(POD_TEMPLATES, name, namespace="default")
+        assert taken.template.spec.containers[0].resources.requests["cpu"] == "2"
+        assert [(one.name, one.uid) for one in taken.metadata.owner_references or ()] == [("room", uid)]
+
+    play(story, capacity_buffer_controller_enabled=True)
+
+
 def test_wrong_settings_are_refused_at_once():
     """An expander or a demand source that does not exist stops the controller from being made."""
     with pytest.raises(ValueError, match="Expander cheap not supported"):

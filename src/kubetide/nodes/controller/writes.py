@@ -98,7 +98,10 @@ class Writer:
             await self._cluster.create(kind, body, namespace=one.namespace)
         except AlreadyExists:
             there = await self._cluster.get(kind, one.name, namespace=one.namespace)
-            await self._cluster.replace(kind, {**there, "template": template}, namespace=one.namespace)
+            # It may be an earlier buffer's, or nobody's: it has to go with this buffer, and not before.
+            metadata = {**there["metadata"], "ownerReferences": [owner]}
+            changed = {**there, "metadata": metadata, "template": template}
+            await self._cluster.replace(kind, changed, namespace=one.namespace)
 
 
 def request_processed(
