@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.nodes.frozen import START, convert, deployment, pod, pods, replica_set
+from tests.nodes.frozen import START, convert, deployment, owner, pod, pods, replica_set
 from tests.nodes.requests import buffer, conditions_of, pod_template, world
 
 from kubetide.nodes.capacity.buffers.names import template_name
@@ -190,6 +190,25 @@ def test_a_share_of_a_workload():
 
 def _spare(kind, group="apps", **spec):
     return buffer("spare", scalableRef={"apiGroup": group, "kind": kind, "name": "web"}, **spec)
+
+
+def test_a_workload_is_found_by_its_group():
+    """A kind of the same name in another group is another kind: as upstream, its pods are not taken. The message says the fix."""
+    old = {"ownerReferences": [{**owner("ReplicationController"), "apiVersion": "v1"}]}
+    own = [pod("set", node="n1", kind="StatefulSet"), pod("old", node="n1", kind=None, metadata=old)]
+
+    def answer(kind, group):
+        held = world(buffers=[_spare(kind, group, replicas=1)], pods=own)
+        held.tick()
+        return said(held, "spare")["ReadyForProvisioning"][2]
+
+    assert [answer("ReplicationController", group) for group in ("", "core")] == ["ready", "ready"]
+    found = {group: answer("StatefulSet", group) for group in ("", "apps.kruise.io")}
+    assert found[""] == (
+        "Buffer not ready for provisioning: Couldn't resolve buffer spare: there is no StatefulSet default/web, "
+        "and no pod that one controls; a StatefulSet has spec.scalableRef.apiGroup: apps"
+    )
+    assert "there is no StatefulSet default/web of group apps.kruise.io" in found["apps.kruise.io"]
 
 
 def _of_generation(item, generation):

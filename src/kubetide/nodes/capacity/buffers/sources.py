@@ -67,14 +67,26 @@ def workload_of(state: State, buffer: CapacityBuffer) -> Workload:
     group = "" if reference.api_group == "core" else reference.api_group
     kind = _BUILT_IN.get((group, reference.kind))
     found = (
-        _custom(state, namespace, reference) if kind is None else _built_in(state, kind, namespace, reference)
+        _custom(state, namespace, group, reference)
+        if kind is None
+        else _built_in(state, kind, namespace, reference)
     )
     if found is None:
         raise NotResolved(
             f"Couldn't resolve buffer {buffer.metadata.name}: there is no {reference.kind} "
-            f"{namespace}/{reference.name}, and no pod that one controls"
+            f"{namespace}/{reference.name}{_of_group(group)}, and no pod that one controls{_advice(group, reference)}"
         )
     return found
+
+
+def _of_group(group: str) -> str:
+    return f" of group {group}" if group else ""
+
+
+def _advice(group: str, reference: ScalableReference) -> str:
+    """Return what to write if the kind is a built-in one of another group, such as a Deployment without a group."""
+    known = next((one.group for one in _BUILT_IN.values() if one.kind == reference.kind), group)
+    return "" if known == group else f"; a {reference.kind} has spec.scalableRef.apiGroup: {known or 'core'}"
 
 
 def template_of_workload(workload: Workload) -> PodTemplate | None:
@@ -135,13 +147,14 @@ def _built_in(state: State, kind: Kind[Any], namespace: str, reference: Scalable
             return None
         # A Job has no scale subresource, by which upstream finds the pods of a workload.
         return Workload(kind, (), _or_one(job.spec.parallelism), version=_version_of(job.metadata))
-    return _custom(state, namespace, reference)
+    return _custom(state, namespace, kind.group, reference)
 
 
-def _custom(state: State, namespace: str, reference: ScalableReference) -> Workload | None:
-    """Return a workload of which only its pods are known."""
+def _custom(state: State, namespace: str, group: str, reference: ScalableReference) -> Workload | None:
+    """Return a workload of which only its pods are known; the versions of its group do not matter."""
     for uid, place, owner in state.held_pods.controllers():
-        if (place, owner.kind, owner.name) == (namespace, reference.kind, reference.name):
+        named = (place, owner.api_version.rpartition("/")[0], owner.kind, owner.name)
+        if named == (namespace, group, reference.kind, reference.name):
             return Workload(None, tuple(state.held_pods.controlled_by(uid)))
     return None
 
