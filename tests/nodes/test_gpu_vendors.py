@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.nodes.frozen import START, World, group, node, pod, pods
+from tests.nodes.requests import quota
 
 from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.nodes.facts.node_capacity import gpus_of
 from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.scale_down.unneeded.utilization import has_gpu, utilization_of
@@ -55,6 +57,21 @@ def test_gpus_of_all_nodes_count_for_the_total(resource):
         settings={"gpu_total": ("big:0:4",), "gpu_label": LABEL},
     )
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == 1
+
+
+@every_vendor
+def test_gpus_that_a_driver_has_not_reported_count_for_a_quota(resource):
+    """With 4 GPUs allowed, a node that will have two leaves capacity for one more such node, also without --gpu-total."""
+    starting = machine("n", resource, offered="0", labels={LABEL: "big"})
+    made = NodeTemplate(node=machine("template", resource, labels={LABEL: "big"}), source="catalogue")
+    world = World(
+        groups=[group("g", made=made, nodes=("n",))],
+        nodes=[starting],
+        pods=pods("p", 6, spec=asking(resource)),
+        settings={"gpu_label": LABEL, "capacity_quotas_enabled": True},
+        capacity=CapacityChanges(capacity_quotas=(quota("gpus", {"big": "4"}),)),
+    )
+    assert world.increases() == {"g": 1}
 
 
 def test_gpus_that_pods_claim_as_devices_are_never_waited_for():

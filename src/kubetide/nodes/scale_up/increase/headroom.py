@@ -25,9 +25,10 @@ def with_expected_gpus(state: State, tick: Tick | None, node: Node) -> Node:
 
     Source: Cluster Autoscaler, the custom resources of a node for its resource limits.
     """
-    if tick is None or not state.settings.gpu_total:
+    settings = state.settings
+    if tick is None or not (settings.gpu_total or settings.capacity_quotas_enabled):
         return node
-    kinds = gpus_of(node, state.settings.gpu_label)
+    kinds = gpus_of(node, settings.gpu_label)
     if not kinds or any(kinds.values()):
         return node
     group = state.group_of(node.metadata.name) if node.metadata.name in state.nodes else None
