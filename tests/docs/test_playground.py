@@ -22,7 +22,7 @@ from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeco
 
 PAGE = Path(__file__).parents[2] / "docs" / "playground.md"
 KUBETIDE = [sys.executable, "-c", "from kubetide.cli.main import main; main()"]
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 
 @pytest.fixture(scope="module")

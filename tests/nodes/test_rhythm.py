@@ -38,6 +38,19 @@ def test_a_salvo_serves_what_the_first_increase_leaves(salvo, grown):
     assert len(world.messages("TriggeredScaleUp")) == 2 * grown
 
 
+def test_a_salvo_goes_on_after_nodes_that_are_full():
+    """Large pods come first to the nodes that were bought for them, so that small ones leave them their place."""
+    demand = [
+        *pods("a", 5, cpu="1", of="small", spec={"nodeSelector": {"pool": "a"}}),
+        *pods("z", 2, cpu="3", of="large", spec={"nodeSelector": {"pool": "a"}}),
+        pod("b", cpu="3", of="b", spec={"nodeSelector": {"pool": "b"}}),
+    ]
+    groups = [group(name, made=template(labels={"pool": name})) for name in ("a", "b")]
+    settings = {"salvo_scale_up": True, "expander": "most-pods"}
+    world = World(pods=demand, groups=groups, settings=settings)
+    assert world.increases() == {"a": 3, "b": 1}
+
+
 def test_a_salvo_obeys_the_limit_of_nodes():
     """Nodes of the first increase count against --max-nodes-total in the second."""
     groups, demand = in_pools()

@@ -136,6 +136,15 @@ def test_a_pod_that_fits_is_thought_of_on_the_same_node_until_it_is_placed():
     assert world.state.memory.hints == {}
 
 
+def test_where_a_pod_fitted_is_forgotten_once_it_fits_nowhere():
+    """A hint lives for one loop, though its pod still waits."""
+    world = World(nodes=[node("n0")], pods=[pod("a", cpu="3")], groups=[group("g", maximum=1, nodes=["n0"])])
+    world.tick()
+    assert list(world.state.memory.hints.values()) == ["n0"]
+    world.tick(at=seconds(10), pods=(pod("full", cpu="3", node="n0"),))
+    assert world.state.memory.hints == {}
+
+
 def test_daemon_set_pods_take_their_share_of_a_new_node():
     """A cloud's template comes with the pods that DaemonSets will put on it."""
     world = World(

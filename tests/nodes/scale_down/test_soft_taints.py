@@ -63,6 +63,19 @@ def test_young_soft_taints_bring_back_their_time_at_start(world):
     assert made.verdicts() == {"a-1": "NotUnneededLongEnough"}
 
 
+def test_soft_taints_of_an_earlier_process_do_not_order_candidates(world):
+    """Of two nodes of which one can go, the first by name does, though the other one was unneeded before."""
+    taint = {
+        "key": "DeletionCandidateOfClusterAutoscaler",
+        "value": "1767225470",
+        "effect": "PreferNoSchedule",
+    }
+    made = world(node_deletion_candidate_ttl=minutes(5)).add_group("a")
+    made.add_node("a-0").add_node("a-1", spec={"taints": [taint]})
+    made.add_pod("x", "a-0", cpu="1500m").add_pod("y", "a-1", cpu="1500m").loop()
+    assert made.status.unneeded == ("a-0",)
+
+
 def test_soft_taints_bring_back_no_time_once_the_cluster_was_unhealthy(world):
     """Then since when nodes are unneeded is forgotten, also what an earlier process knew of it."""
     taint = {
