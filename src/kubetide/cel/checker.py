@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubetide.cel.declarations import Functions, Overload
-from kubetide.cel.regex import compile_pattern
-from kubetide.cel.standard import to_duration, to_timestamp
+from kubetide.cel.standard import to_duration, to_pattern, to_timestamp
 from kubetide.cel.syntax import (
     Bind,
     Call,
@@ -50,7 +49,7 @@ Objects = Mapping[str, Mapping[str, Type]]
 """The fields of object types, by the type's name."""
 
 _READ_EARLY: Mapping[str, Callable[[str], Any]] = {
-    "matches": compile_pattern,
+    "matches": to_pattern,
     "duration": to_duration,
     "timestamp": to_timestamp,
 }

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 from kubetide.cel.declarations import Library
-from kubetide.cel.regex import compile_pattern
 from kubetide.cel.types import (
     BOOL,
     BYTES,
@@ -42,6 +41,7 @@ from kubetide.cel.values import (
     lookup,
     printed_kind,
 )
+from kubetide.units.regex import Pattern, PatternError, compile_pattern
 from kubetide.units.time import (
     Instant,
     TimeFormatError,
@@ -193,9 +193,17 @@ def _unless_zero(value: Any) -> Optional:
     return Optional(value, has=True) if value else NOTHING
 
 
+def to_pattern(text: str) -> Pattern:
+    """Compile a regular expression. Raises EvaluationError."""
+    try:
+        return compile_pattern(text)
+    except PatternError as error:
+        raise EvaluationError(str(error)) from error
+
+
 def search(text: str, pattern: str) -> bool:
     """Return whether the pattern is found anywhere in the text."""
-    return compile_pattern(pattern).find(text) is not None
+    return to_pattern(pattern).find(text) is not None
 
 
 def _texts() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubetide.cel.declarations import Library
-from kubetide.cel.regex import compile_pattern
+from kubetide.cel.standard import to_pattern
 from kubetide.cel.types import (
     BOOL,
     DOUBLE,
@@ -84,12 +84,12 @@ def _quote(text: str) -> str:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = compile_pattern(pattern).find(text)
+    found = to_pattern(pattern).find(text)
     return text[found[0] : found[1]] if found else ""
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    return [text[begin:end] for begin, end in compile_pattern(pattern).find_all(text, most)]
+    return [text[begin:end] for begin, end in to_pattern(pattern).find_all(text, most)]
 
 
 def _texts() -> None:

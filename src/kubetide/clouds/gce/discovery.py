@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from kubetide.cel.regex import compile_pattern
-from kubetide.cel.values import EvaluationError
 from kubetide.clouds.common.discovery import pairs_of
 from kubetide.clouds.common.node_spec import NodeSpec, NodeSpecError, check_node_spec
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.errors import CloudError
 from kubetide.units.numbers import NumberError, parse_integer
+from kubetide.units.regex import PatternError, compile_pattern
 
 _KEYS = "namePrefix, min, max"
 
@@ -73,7 +72,7 @@ def _check_prefix(prefix: str) -> None:
     pattern = f"^{prefix}.+"
     try:
         compile_pattern(pattern)
-    except EvaluationError as error:
+    except PatternError as error:
         raise CloudError(
             f'invalid instance group name prefix "{prefix}" - "{pattern}" must be a valid RE2 regexp'
         ) from error

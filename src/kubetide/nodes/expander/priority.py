@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kubetide.nodes.expander.base import Context, Option, Warned
 from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP
-
-if TYPE_CHECKING:
-    from kubetide.cel.regex import Pattern
+from kubetide.units.regex import Pattern, PatternError, compile_pattern
 
 PRIORITY: Final = "priority"
 
-Priorities = dict[int, list["Pattern"]]
+Priorities = dict[int, list[Pattern]]
 _LEAST = -1
 """What is lower never wins. Source: Cluster Autoscaler, the value from which it looks for the highest."""
 
@@ -84,16 +82,12 @@ def read_priorities(text: str) -> Priorities:
         raise PrioritiesError(
             f"priority configuration in {PRIORITY_MAP} configmap is empty; please provide valid configuration"
         )
-    # Loaded where the expander is in use.
-    from kubetide.cel.regex import compile_pattern  # noqa: PLC0415
-    from kubetide.cel.values import EvaluationError  # noqa: PLC0415
-
     found: Priorities = {}
     for value, patterns in sorted(_decoded(text).items()):
         for pattern in patterns:
             try:
                 found.setdefault(value, []).append(compile_pattern(pattern))
-            except EvaluationError as error:
+            except PatternError as error:
                 raise PrioritiesError(
                     f"Can't compile regexp rule for priority {value} and rule {pattern}: {error}"
                 ) from error

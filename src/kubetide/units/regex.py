@@ -1,14 +1,12 @@
 """Regular expressions of users, by RE2: in time linear in the text, whatever the pattern.
 
-Source: google-re2; messages are those of Go's regexp/syntax, which cel-go prints.
+Source: google-re2; messages are those of Go's regexp/syntax, which upstream and cel-go print.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
-
-from kubetide.cel.values import EvaluationError
 
 _WORDS = {
     "missing )": "missing closing )",
@@ -22,6 +20,10 @@ _WORDS = {
     "pattern too large - compile failed": "expression too large",
 }
 """Go's words for what RE2 in C++ calls otherwise."""
+
+
+class PatternError(ValueError):
+    """Not a regular expression; the message is that of Go's regexp package."""
 
 
 class Pattern:
@@ -52,7 +54,7 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Pattern:
-    """Compile a pattern. Raises EvaluationError in the words of Go's regexp package."""
+    """Compile a pattern. Raises PatternError."""
     import re2  # noqa: PLC0415  loaded when the first pattern is met
 
     options = re2.Options()
@@ -65,4 +67,4 @@ def compile_pattern(pattern: str) -> Pattern:
             said.decode(errors="replace") if isinstance(said, bytes) else str(said)
         ).partition(": ")
         shown = f": `{text}`" if text else ""
-        raise EvaluationError(f"error parsing regexp: {_WORDS.get(problem, problem)}{shown}") from error
+        raise PatternError(f"error parsing regexp: {_WORDS.get(problem, problem)}{shown}") from error
