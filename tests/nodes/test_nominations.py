@@ -16,7 +16,7 @@ from kubetide.embedded.draws import fixed
 from kubetide.nodes.decision import NominatePod, Outcome, RemoveTaint
 from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint
 from kubetide.objects.kinds import NODES
-from kubetide.objects.node import Taint
+from kubetide.objects.node import Taint, node_condition
 from kubetide.ports.cloud import Instance
 from kubetide.units.time import format_rfc3339, minutes, seconds
 
@@ -147,6 +147,22 @@ def test_pods_are_bound_as_planned_in_a_living_cluster(taints, bought):
         assert not any(has_taint(node, NOMINATION_TAINT) for node in nodes)
 
     assert live.replayed(live.play(story, (small, large), expander="least-cost"))
+
+
+def test_a_node_is_opened_as_soon_as_nothing_else_keeps_pods_away():
+    """The tick is not waited for when another program takes off its taint some time after the node has become ready."""
+    other = Taint(key=OTHER["key"], effect="NoSchedule")
+
+    async def story(world):
+        await world.deploy("little", replicas=1, cpu="1500m")
+        await world.after(seconds(123))
+        (one,) = world.informers["nodes"].objects.values()
+        assert (node_condition(one, "Ready").status, len(one.spec.taints)) == ("True", 2)
+        await world.cluster.patch(NODES, one.metadata.name, {"spec": {"taints": [HELD]}})
+        await world.after(seconds(1))
+        assert world.pending == []
+
+    live.play(story, (dataclasses.replace(SMALL, taints=(*HELD_TAINTS, other)),))
 
 
 @pytest.mark.parametrize("expander", ["least-waste", "least-cost"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubetide.nodes.facts.nodes import NOMINATION_TAINT, TO_BE_DELETED, has_taint
 from kubetide.nodes.registry.nominations import awaits_nominations
+from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
@@ -78,12 +79,12 @@ class Looking:
 
     def _look_at_taints(self) -> None:
         """A node that is tainted for its deletion goes, or loses the taint, before long; one kept for its pods is opened."""
-        now = self._world.clock.now()
+        now, settings = self._world.clock.now(), self._world.settings.of(Settings)
         tainted = {
             (name, key): self._tainted.get((name, key), now)
             for (_, name), node in self._world.nodes.objects.items()
             for key in MOST_TAINTED
-            if has_taint(node, key) and (key == TO_BE_DELETED or awaits_nominations(node))
+            if has_taint(node, key) and (key == TO_BE_DELETED or awaits_nominations(node, settings))
         }
         self._tainted = tainted
         for (name, key), since in tainted.items():

@@ -20,7 +20,8 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the nodes that have been ready for five minutes and still have the taint."""
     for node in snapshot.nodes:
         ready = node_condition(node, "Ready")
-        if ready is None or not ready.last_transition_time or not awaits_nominations(node):
+        waiting = awaits_nominations(node, snapshot.settings)
+        if not waiting or ready is None or not ready.last_transition_time:
             continue
         waits = between(parse_rfc3339(ready.last_transition_time), snapshot.now)
         if waits > _LONG:

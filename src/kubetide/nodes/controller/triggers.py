@@ -26,9 +26,9 @@ def trigger_on_demand(
             call()
 
     def node_changed(_key: Key, old: Node | None, new: Node | None) -> None:
-        if new is None or not nodes.has_synced or not awaits_nominations(new):
+        if new is None or not nodes.has_synced or not awaits_nominations(new, state.settings):
             return
-        if old is None or not awaits_nominations(old):
+        if old is None or not awaits_nominations(old, state.settings):
             call()
 
     pods.on_change(pod_changed)

@@ -21,9 +21,10 @@ from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint, readiness
 from kubetide.nodes.memory import UpcomingNode
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.upcoming_names import upcoming_name, upcoming_number
-from kubetide.objects.node import Node, node_condition
+from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import hint_key
 
@@ -69,10 +70,12 @@ def _has_nominations(state: State) -> bool:
     return bool(_tainted(state)) or any(NOMINATION_TAINT in one.startup_taints for one in learned)
 
 
-def awaits_nominations(node: Node) -> bool:
-    """Return whether only the loop still keeps pods away from the node, as far as its conditions say."""
-    ready = node_condition(node, "Ready")
-    return has_taint(node, NOMINATION_TAINT) and ready is not None and ready.status == "True"
+def awaits_nominations(node: Node, settings: Settings) -> bool:
+    """Return whether the node is ready but for the nomination taint, so that only the loop still keeps pods away from it."""
+    if not has_taint(node, NOMINATION_TAINT):
+        return False
+    taints = tuple(taint for taint in node.spec.taints or () if taint.key != NOMINATION_TAINT)
+    return not readiness(replace(node, spec=replace(node.spec, taints=taints)), settings)
 
 
 def _tainted(state: State) -> tuple[str, ...]:
@@ -85,11 +88,8 @@ def _tainted(state: State) -> tuple[str, ...]:
 
 
 def _waits_for_nothing_else(state: State, name: str) -> bool:
-    node = state.nodes[name]
-    taints = tuple(taint for taint in node.spec.taints or () if taint.key != NOMINATION_TAINT)
-    open_node = replace(node, spec=replace(node.spec, taints=taints))
     has_devices = state.snapshot.facts.devices is None or not state.lacks_devices(name)
-    return awaits_nominations(node) and not readiness(open_node, state.settings) and has_devices
+    return has_devices and awaits_nominations(state.nodes[name], state.settings)
 
 
 def _choose_upcoming(state: State, group: str, pending: Mapping[str, Pod]) -> tuple[int, list[Pod]]:
