@@ -148,6 +148,22 @@ def test_status_object_is_written():
     play(story)
 
 
+@pytest.mark.parametrize(("prompt", "grown"), [(False, 0), (True, 1)])
+@pytest.mark.parametrize(("delay", "waited"), [(0, 3), (4, 6)])
+def test_nodes_are_asked_for_once_pods_are_old_enough(prompt, grown, delay, waited):
+    """A pod is too new in the tick that it brings about, at 101 s; the next one by the scan interval is at 110 s."""
+
+    async def story(world):
+        await world.after(seconds(101))
+        await world.deploy(replicas=1, cpu="1500m")
+        await world.after(seconds(waited))
+        assert len(await world.events("TriggeredScaleUp")) == grown
+        await world.after(seconds(7))
+        assert len(await world.events("TriggeredScaleUp")) == 1
+
+    assert replayed(play(story, prompt_scale_up=prompt, new_pod_scale_up_delay=seconds(delay)))
+
+
 @pytest.mark.parametrize(("eager", "answered"), [(False, 2), (True, 4)])
 def test_an_answered_request_asks_for_the_next_tick_at_once(eager, answered):
     """With frequent loops requests are answered one tick after another; else one each period."""

@@ -105,7 +105,7 @@ def decide(state: State, now: Instant) -> Commands:
             assert state.tick is not None, "scale-up opens the tick"
             return plan_salvo(state, state.tick, now)
         case "scale_down" | "simulate":
-            too_new = state.tick is not None and state.tick.awaits_more
+            too_new = state.tick is not None and state.tick.new_until is not None
             wait = "pods without a place are too new" if too_new else ""
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
             if found.next_step:

@@ -225,6 +225,8 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     """Whether emptier nodes get soft taints, so that the scheduler fills fuller ones first and the others run empty."""
     group_must_fit_in_every_zone: bool = False
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
+    prompt_scale_up: bool = False
+    """Whether the next tick begins as soon as pods are old enough that were too new, and not with the scan interval."""
     stock_out_memory: Duration = ZERO
     """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
     node_autoprovisioning_enabled: bool = False

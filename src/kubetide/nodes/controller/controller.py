@@ -1,6 +1,6 @@
 """The node controller: a tick gathers, decides, acts, absorbs and records, step by step.
 
-While deletions are in flight it also wakes when the next of them is due.
+While deletions are in flight it also wakes when the next of them is due, and with --prompt-scale-up once pods are old enough.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from kubetide.nodes.records.checkpoint import CHECKPOINT_EVERY, checkpoint_of
 from kubetide.nodes.records.export import export_state
 from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.scale_up.pending.demand import check_sources
+from kubetide.nodes.scale_up.pending.pods import old_enough_at
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
@@ -133,6 +134,7 @@ class NodesController(BaseLoop):
         self._said: dict[tuple[str, str], Reason] = {}
         self._last_said: dict[tuple[str, str], Reason] = {}
         self._ticks = self._since_memory = 0
+        self._old_enough_at: Instant | None = None
 
     @property
     def period(self) -> Duration:
@@ -169,6 +171,7 @@ class NodesController(BaseLoop):
             self.stopwatch.begin("loopWait")
 
     async def _steps(self) -> None:
+        self._old_enough_at = None
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
@@ -195,6 +198,8 @@ class NodesController(BaseLoop):
             delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
+        if self._state.settings.prompt_scale_up:
+            self._old_enough_at = old_enough_at(self._state)
         self._unchanged.ended(settled=self._status.is_settled and self._taint_latency is None)
         if self._last_changes() != before:
             self._hurry()
@@ -218,13 +223,18 @@ class NodesController(BaseLoop):
             self.eager.set()
 
     def next_wake(self) -> Instant | None:
-        """Return when the next deletion in flight is due; None after a failure, as the next tick must read all anew."""
+        """Return when the next deletion in flight is due, or pods are old enough; None after a failure, as the next tick must read all anew."""
         if self._gatherer.failed_midway:
             return None
-        return next_wake(self._state.memory.scale_down.deletions)
+        times = (next_wake(self._state.memory.scale_down.deletions), self._old_enough_at)
+        return min((at for at in times if at is not None), default=None)
 
     async def wake(self) -> None:
-        """Advance the deletions in flight by one step. Raises ApiError."""
+        """Advance the deletions in flight by one step, or ask for a tick as pods are old enough. Raises ApiError."""
+        if self._old_enough_at is not None and self._old_enough_at <= self._clock.now():
+            self._old_enough_at = None
+            self._hurry()
+            return
         delta = await self._gatherer.actuation(self._read_pods)
         self._ticks += 1
         commands = await self._step(delta, self._clock.now(), 0)

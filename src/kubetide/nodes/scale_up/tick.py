@@ -19,7 +19,7 @@ from kubetide.scheduling import Refusal
 from kubetide.scheduling.estimator.packing import EstimateInParts, Estimator
 from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
-from kubetide.units.time import ZERO, Duration
+from kubetide.units.time import ZERO, Duration, Instant
 
 
 class Rejection(msgspec.Struct, frozen=True):
@@ -213,7 +213,7 @@ class Tick(msgspec.Struct):
         writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
         replan: Whether the same pods are to be planned for again at once, as an increase failed.
         again: Whether this is such a second plan.
-        awaits_more: Whether all pods are so new that more may come: then nothing is removed.
+        new_until: Until when all pods are so new that more may come, and nothing is removed; None where they are not.
         would_be: Groups that could be created for the pods, by id.
         no_candidates: Why there are none of these, where the loop may create groups.
         uncreated: Groups that the cloud would not create.
@@ -244,7 +244,7 @@ class Tick(msgspec.Struct):
     writes: tuple[Write, ...] = ()
     replan: bool = False
     again: bool = False
-    awaits_more: bool = False
+    new_until: Instant | None = None
     would_be: dict[str, WouldBe] = msgspec.field(default_factory=dict)
     no_candidates: str = ""
     uncreated: tuple[str, ...] = ()

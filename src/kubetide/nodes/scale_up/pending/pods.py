@@ -106,28 +106,40 @@ def _hints_that_hold(state: State) -> dict[str, str]:
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
     """Return whether the pod is younger than, or exactly as old as, its scale-up delay (also for 0)."""
+    return pod.metadata.creation_timestamp is not None and _delayed_until(pod, state) >= now
+
+
+def _delayed_until(pod: Pod, state: State) -> Instant:
     delay = state.settings.new_pod_scale_up_delay
     text = (pod.metadata.annotations or {}).get(SCALE_UP_DELAY_ANNOTATION)
     if text:
         with suppress(ValueError):  # upstream ignores what it cannot read
             delay = Duration(max(delay, parse_duration(text)))
-    if pod.metadata.creation_timestamp is None:
-        return False
-    return after(parse_rfc3339(pod.metadata.creation_timestamp), delay) >= now
+    return after(_created(pod), delay)
 
 
-def all_are_new(pods: list[Pod], state: State, now: Instant) -> bool:
-    """Return whether to wait for more pods: the oldest is younger than 2 s, or the oldest GPU pod than 30 s.
+def new_until(pods: list[Pod], state: State) -> Instant:
+    """Return until when to wait for more pods: the oldest is 2 s old, and the oldest GPU pod 30 s.
 
     As upstream, a pod that does not exist yet (of a CapacityBuffer, say) counts as old.
     """
     if state.settings.bypassed_scheduler_names:
-        return False
-    oldest = [_created(pod) for pod in pods]
-    with_gpu = [_created(pod) for pod in pods if _asks_gpu(pod)]
-    if oldest and after(min(oldest), _NEW) > now:
-        return True
-    return bool(with_gpu) and after(min(with_gpu), _NEW_GPU) > now
+        return Instant(0)
+    oldest = min(map(_created, pods), default=Instant(0))
+    with_gpu = min((_created(pod) for pod in pods if _asks_gpu(pod)), default=Instant(0))
+    return max(after(oldest, _NEW), after(with_gpu, _NEW_GPU))
+
+
+def old_enough_at(state: State) -> Instant | None:
+    """Return when the first of the pods that are too new in this tick is old enough for a scale-up; None without one."""
+    tick = state.tick
+    if tick is None:
+        return None
+    # Upstream's delay has to be exceeded.
+    ends = [Instant(_delayed_until(pod, state) + 1) for pod in tick.demand.too_new]
+    if tick.new_until is not None:
+        ends.append(tick.new_until)
+    return min(ends, default=None)
 
 
 def _created(pod: Pod) -> Instant:

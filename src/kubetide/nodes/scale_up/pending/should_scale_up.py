@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_up.pending.pods import all_are_new
+from kubetide.nodes.scale_up.pending.pods import new_until
 from kubetide.nodes.scale_up.reporting.events import max_nodes_total
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -35,8 +35,8 @@ def should_scale_up(
         result = "ScaleUpLimitedByMaxNodesTotal"
         events += max_nodes_total(state)
         reasons.append(reason("MaxNodesTotal", nodes=ready, limit=settings.max_nodes_total))
-    elif all_are_new(pods, state, now):
-        result, tick.awaits_more = "ScaleUpInCooldown", True
+    elif (until := new_until(pods, state)) > now:
+        result, tick.new_until = "ScaleUpInCooldown", until
         if not requested:
             reasons.append(reason("PodsTooNew", pods=len(pods)))
     else:
