@@ -197,6 +197,22 @@ def test_nothing_is_bought_in_part():
     assert any(one.code == "RequestNotBuyable" for one in held.reasons)
 
 
+def test_a_request_that_is_not_bought_keeps_no_node():
+    """The pods that fit without new nodes do not hold these nodes, in the tick of a try as in any other: nothing is booked."""
+    held = world(
+        requests=[request("gang", ("big", 30), kind=ATOMIC)],
+        templates=TEMPLATES,
+        nodes=("n1", "n2"),
+        scale_down_unneeded_time=seconds(65),
+    )
+    for tick in range(7):
+        held.tick(at=seconds(10 * tick))
+        assert set(held.state.memory.scale_down.unneeded) == {"n1", "n2"}
+    held.tick(at=seconds(70))  # tried again
+    assert held.state.capacity.requests[0].status.conditions[1].last_transition_time == "2026-03-02T08:01:10Z"
+    assert held.state.memory.scale_down.status.result == "ScaleDownNodeDeleteStarted"
+
+
 def test_a_purchase_that_fails_is_not_provisioned():
     """Where the cloud refuses the increase, the request waits for its next try."""
     held = world(requests=[request("gang", ("big", 3), kind=ATOMIC)], templates=TEMPLATES)

@@ -31,13 +31,13 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.queue import (
     book,
     current,
-    key_of,
     pick,
     retry_time,
     to_check,
 )
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.decision import DeleteRequest, EventRecord, Write
+from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.facts.statuses import status_write
 from kubetide.nodes.reasons import reason
@@ -100,34 +100,37 @@ def takes_turn(state: State, tick: RequestsTick | None, *, pods_wait: bool) -> b
 def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod]]:
     """Answer the requests whose turn it is; return upstream's result, and the pods that need new nodes."""
     if asked := to_check(state, tick, now):
-        found = False
+        some_fit = False
         for one, pods in asked:
             tick.changed[key_of(one)], fits = check(state, accepted(one, now), pods, now)
-            found = found or fits
-        if found and not state.settings.advises:
+            some_fit = some_fit or fits
+        if some_fit and not state.settings.advises:
             # As upstream, an answer counts as a scale-up: nothing is removed for a while after it.
             state.memory.last_scale_up = now
-        return ("ScaleUpSuccessful" if found else "ScaleUpNoOptionsAvailable"), []
+        return ("ScaleUpSuccessful" if some_fit else "ScaleUpNoOptionsAvailable"), []
     request = tick.picked
     assert request is not None, "there is a request to serve"
     every = [pod for one in tick.pods for pod in one]
-    unplaced = place(state.snapshot, every, start=state.memory.rotation).unplaced
-    if not unplaced:
+    found = place(state.snapshot, every, start=state.memory.rotation)
+    if not found.unplaced:
         tick.changed[key_of(request)] = with_condition(
             request, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now
         )
         return "ScaleUpNotNeeded", []
-    tick.buying = True
-    return "", list(unplaced)
+    tick.buying, tick.placed = True, tuple(key_of(pod) for pod, _ in found.placed)
+    return "", list(found.unplaced)
 
 
 def note_purchase(state: State, tick: RequestsTick, *, bought: bool, withheld: bool, now: Instant) -> None:
-    """Note whether the nodes for the picked request could be bought."""
-    del state
+    """Note whether the nodes for the picked request could be bought. If not, none of its pods stays on the snapshot."""
     request = tick.picked
     if not tick.buying or request is None:
         return
     tick.buying = False
+    if not bought:
+        # As upstream: a request that holds nothing keeps no node from being removed.
+        for key in tick.placed:
+            state.snapshot.remove_pod(key)
     if withheld:
         tick.changed.pop(key_of(request), None)
     elif bought:

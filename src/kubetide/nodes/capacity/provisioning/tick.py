@@ -22,6 +22,7 @@ class RequestsTick(msgspec.Struct):
         processed: Whether a request can be answered, or has failed as its pods cannot be built.
         serving: Whether this tick serves requests, rather than pods.
         buying: Whether to buy nodes for the picked request.
+        placed: Those of its pods that fit without new nodes, while it buys for the others.
     """
 
     changed: dict[Key, ProvisioningRequest] = msgspec.field(default_factory=dict)
@@ -33,6 +34,7 @@ class RequestsTick(msgspec.Struct):
     processed: bool = False
     serving: bool = False
     buying: bool = False
+    placed: tuple[Key, ...] = ()
 
     @property
     def waits(self) -> bool:
