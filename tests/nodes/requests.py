@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tests.nodes.frozen import LONG_AGO, World, convert, group, node
+from tests.nodes.frozen import LONG_AGO, START, World, convert, group, node, pod
 
 from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.objects.capacity import CapacityBuffer, CapacityQuota, PodTemplateObject, ProvisioningRequest
 from kubetide.testing import builders
+from kubetide.units.time import before, format_rfc3339
 
 CHECK = "check-capacity.autoscaling.x-k8s.io"
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -29,6 +30,11 @@ def pod_template(name, *, cpu="1", memory="1Gi", generation=1):
         "template": {"metadata": {"labels": {"of": name}}, "spec": builders.pod_spec(cpu=cpu, memory=memory)},
     }
     return convert(body, PodTemplateObject)
+
+
+SMALL = pod_template("small", cpu="1")
+BIG = pod_template("big", cpu="3")
+TEMPLATES = (SMALL, BIG)
 
 
 def request(name, *sets, kind=CHECK, created=LONG_AGO, conditions=(), **parameters):
@@ -89,3 +95,24 @@ def world(
         },
         capacity=found,
     )
+
+
+def conditions(held, name):
+    """Return (status, reason) of each condition of a request."""
+    found = next(one for one in held.state.capacity.requests if one.metadata.name == name)
+    return {one.type: (one.status, one.reason) for one in found.status.conditions or ()}
+
+
+def provisioned(ago, status="True", reason="CapacityIsFound"):
+    return {
+        "type": "Provisioned",
+        "status": status,
+        "reason": reason,
+        "message": "m",
+        "lastTransitionTime": format_rfc3339(before(START, ago)),
+    }
+
+
+def consumer(name, of, **kwargs):
+    note = {"metadata": {"annotations": {"autoscaling.x-k8s.io/consume-provisioning-request": of}}}
+    return pod(name, **kwargs, **note)

@@ -6,8 +6,18 @@ import itertools
 
 import msgspec
 import pytest
-from tests.nodes.frozen import START, convert, group, node, pod, pods, replica_set
-from tests.nodes.requests import ATOMIC, pod_template, request, world
+from tests.nodes.frozen import START, convert, pod, pods, replica_set
+from tests.nodes.requests import (
+    ATOMIC,
+    SMALL,
+    TEMPLATES,
+    conditions,
+    consumer,
+    pod_template,
+    provisioned,
+    request,
+    world,
+)
 
 from kubetide.nodes.capacity.provisioning.queue import retry_time
 from kubetide.nodes.decide import absorb, decide
@@ -17,31 +27,6 @@ from kubetide.nodes.explain.requests import explain_request
 from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.objects.pod import ResourceRequirements
 from kubetide.units.time import after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
-
-SMALL = pod_template("small", cpu="1")
-BIG = pod_template("big", cpu="3")
-TEMPLATES = (SMALL, BIG)
-
-
-def conditions(held, name):
-    """Return (status, reason) of each condition."""
-    found = next(one for one in held.state.capacity.requests if one.metadata.name == name)
-    return {one.type: (one.status, one.reason) for one in found.status.conditions or ()}
-
-
-def provisioned(ago, status="True", reason="CapacityIsFound"):
-    return {
-        "type": "Provisioned",
-        "status": status,
-        "reason": reason,
-        "message": "m",
-        "lastTransitionTime": format_rfc3339(before(START, ago)),
-    }
-
-
-def consumer(name, of, **kwargs):
-    note = {"metadata": {"annotations": {"autoscaling.x-k8s.io/consume-provisioning-request": of}}}
-    return pod(name, **kwargs, **note)
 
 
 def test_free_capacity_is_found():
@@ -260,63 +245,6 @@ def test_pods_are_tried_at_the_limit_of_nodes_beside_a_request():
     )
     assert held.increases() == {}
     assert held.state.tick.result not in {"ScaleUpNotTried", "ScaleUpLimitedByMaxNodesTotal"}
-
-
-def test_capacity_is_booked_for_ten_minutes():
-    """Another request does not get booked capacity, its node is not removed, and after more than 10 minutes it is over."""
-    booked = request("kept", ("big", 1), conditions=[provisioned(minutes(9))])
-    asked = request("next", ("small", 2))
-    held = world(requests=[booked, asked], templates=TEMPLATES)
-    held.tick()
-    assert conditions(held, "next")["Provisioned"] == ("False", "CapacityIsNotFound")
-    assert held.state.memory.scale_down.unneeded == {}
-    held.tick(at=seconds(61))
-    assert conditions(held, "kept")["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
-    assert conditions(held, "next")["Provisioned"] == ("True", "CapacityIsFound")
-
-
-def test_a_node_with_booked_capacity_stays():
-    """Small bookings hold their node as well: no controller would make booked pods again."""
-    booked = request("kept", ("small", 1), conditions=[provisioned(minutes(5))])
-    held = world(requests=[booked], templates=TEMPLATES, nodes=("n1", "n2"))
-    held.tick()
-    assert list(held.state.memory.scale_down.unneeded) == ["n1"]
-    (blocked,) = [one for one in held.reasons if one.code == "NodeBlockedByPod"]
-    assert (blocked.subject, blocked.fields["pod"]) == ("n2", "default/kept-0-0")
-
-
-def test_a_booking_that_is_used_up_is_over():
-    """Once as many of its pods fit as it requested, no more capacity is reserved for it."""
-    booked = request("used", ("small", 2), conditions=[provisioned(minutes(1))])
-    there = [consumer(f"c{at}", "used", cpu="1", node="n1") for at in range(2)]
-    held = world(requests=[booked], templates=TEMPLATES, pods=there)
-    held.tick()
-    assert conditions(held, "used")["BookingExpired"] == ("True", "CapacityBookingConsumed")
-
-
-@pytest.mark.parametrize(
-    ("node_of", "spec", "used"),
-    [("n1", {}, True), ("n1", {"priority": -100}, False), ("gone", {}, False)],
-)
-def test_pods_outside_of_the_snapshot_use_no_booking_up(node_of, spec, used):
-    """Expendable pods and those on unknown nodes take no capacity, so the booking goes on. As upstream."""
-    booked = request("kept", ("small", 1), conditions=[provisioned(minutes(1))])
-    held = world(
-        requests=[booked], templates=TEMPLATES, pods=[consumer("c", "kept", node=node_of, spec=spec)]
-    )
-    held.tick()
-    assert ("BookingExpired" in conditions(held, "kept")) == used
-
-
-def test_bookings_end_in_loops_that_end_early():
-    """A booking is over after 10 minutes also in a loop that goes no further, as the cluster is unhealthy."""
-    booked = request("kept", ("big", 1), conditions=[provisioned(minutes(11))])
-    held = world(requests=[booked], templates=TEMPLATES, nodes=())
-    names = [f"n{at}" for at in range(5)]
-    held.groups = {"g": group("g", nodes=names)}
-    held.tick(nodes=tuple(node(name, ready=False) for name in names))
-    assert "ClusterUnhealthy" in {event.reason for event in held.events}
-    assert conditions(held, "kept")["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
 
 
 def test_requests_end_after_a_week():

@@ -181,10 +181,12 @@ class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         turn: Whether requests are served before pods, where both wait: they take turns.
         retry: How long a request waits after its last try, by uid, those picked last at the end.
+        booked: The node of each booked pod, by ``hint_key``: it is tried first in the next tick.
     """
 
     turn: bool = False
     retry: dict[str, Duration] = {}
+    booked: dict[str, str] = {}
 
 
 class UpcomingNode(msgspec.Struct, frozen=True):

@@ -26,10 +26,10 @@ from kubetide.nodes.capacity.provisioning.names import (
     PROVISIONED,
     SCHEDULABLE_SETS,
 )
+from kubetide.nodes.scale_up.pending.pods import place_in_turn
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.placement import place
 from kubetide.units.time import Instant
 
 _PARTIAL: Final = (BOOK_PARTIAL, CHECK_ONLY)
@@ -79,7 +79,7 @@ def with_no_capacity(request: ProvisioningRequest, now: Instant) -> Provisioning
 def _fits(state: State, pods: list[Pod]) -> bool:
     """Place all pods, or none of them; return which."""
     state.snapshot.fork()
-    placements = place(state.snapshot, pods, start=state.memory.rotation, stop_at_failure=True)
+    placements = place_in_turn(state, pods, stop_at_failure=True)
     if len(placements.placed) == len(pods):
         state.snapshot.commit()
         return True

@@ -29,12 +29,11 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.facts.pods import consumed_request, consumes_request
-from kubetide.nodes.scale_up.pending.pods import is_too_new
+from kubetide.nodes.scale_up.pending.pods import hints_that_hold, is_too_new, place_in_turn
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
 from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.placement import place
 from kubetide.units.time import Duration, Instant, after
 
 
@@ -53,6 +52,8 @@ def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
 def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], now: Instant) -> None:
     """Place the pods of all booked requests on the snapshot, so that nothing else takes their capacity in this tick.
 
+    Each stays on the node of the tick before while it fits there. Source: the hints of upstream's scheduling simulator.
+
     Args:
         state: The snapshot is added to.
         tick: Takes the number of pods that are booked for.
@@ -60,9 +61,7 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
         now: The time.
     """
     booked = [one for one in current(state, tick) if is_booked(one, state.settings)]
-    if not booked:
-        return
-    there = _consumers(state, placed)
+    there = _consumers(state, placed) if booked else {}
     pods_to_place: list[Pod] = []
     for request in booked:
         key = key_of(request)
@@ -80,7 +79,11 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
             continue
         tick.booked[key] = len(pods)
         pods_to_place += pods
-    place(state.snapshot, pods_to_place, start=state.memory.rotation)
+    memory = state.memory.requests
+    if not pods_to_place and not memory.booked:
+        return
+    found = place_in_turn(state, pods_to_place, hints=hints_that_hold(state, memory.booked))
+    state.memory.requests = replace(memory, booked=dict(sorted(found.hints.items())))
 
 
 def pick(state: State, tick: RequestsTick, now: Instant) -> None:

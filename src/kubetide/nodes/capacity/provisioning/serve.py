@@ -41,11 +41,11 @@ from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.facts.statuses import status_write
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_up.pending.pods import place_in_turn
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import condition_of
 from kubetide.objects.kinds import PROVISIONING_REQUESTS
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.placement import place
 from kubetide.units.time import Instant, after, format_duration, format_rfc3339
 
 SOURCE = "provisioning request"
@@ -111,7 +111,7 @@ def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod
     request = tick.picked
     assert request is not None, "there is a request to serve"
     every = [pod for one in tick.pods for pod in one]
-    found = place(state.snapshot, every, start=state.memory.rotation)
+    found = place_in_turn(state, every)
     if not found.unplaced:
         tick.changed[key_of(request)] = with_condition(
             request, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now

@@ -5,7 +5,7 @@ Source: Cluster Autoscaler's pod list processors, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod, priority_of
@@ -17,7 +17,7 @@ from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import GPU_RESOURCES
 from kubetide.scheduling import classify
-from kubetide.scheduling.placement import Search
+from kubetide.scheduling.placement import Placements, Search, place
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
 
 SCALE_UP_DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
@@ -52,7 +52,7 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
     demand.search = Search(
         state.snapshot,
         sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod)),
-        hints={**_hints_that_hold(state), **hints},
+        hints={**hints_that_hold(state, state.memory.hints), **hints},
         start=state.memory.rotation,
         by_name=True,
     )
@@ -88,8 +88,31 @@ def place_more(state: State, demand: Demand, now: Instant, most: int | None) -> 
             demand.pods.append(pod)
 
 
-def _hints_that_hold(state: State) -> dict[str, str]:
-    """Return where pods fitted in the last tick. Hints to upcoming nodes hold only if their group's template is a cached one.
+def place_in_turn(
+    state: State,
+    pods: Sequence[Pod],
+    *,
+    hints: Mapping[str, str] | None = None,
+    stop_at_failure: bool = False,
+) -> Placements:
+    """Place pods on the snapshot; the search begins where the loop's last one ended, and goes round in name order.
+
+    Source: Cluster Autoscaler: one index of the snapshot rotates in all its searches.
+    """
+    found = place(
+        state.snapshot,
+        pods,
+        hints=hints,
+        start=state.memory.rotation,
+        stop_at_failure=stop_at_failure,
+        by_name=True,
+    )
+    state.memory.rotation = found.start
+    return found
+
+
+def hints_that_hold(state: State, hints: Mapping[str, str]) -> dict[str, str]:
+    """Return the hints, which say where pods fitted in the last tick, without stale ones. Hints to upcoming nodes hold only if their group's template is a cached one.
 
     Source: Cluster Autoscaler, the hints of its scheduling simulator. They live for one more loop. It names upcoming
     nodes after the template, and gives each template that it makes a random name; only a cached one keeps its name.
@@ -101,7 +124,7 @@ def _hints_that_hold(state: State) -> dict[str, str]:
         for name, group in tick.upcoming_nodes.items()
         if (template := tick.templates[group]) is None or template.origin != "seen"
     }
-    return {key: name for key, name in state.memory.hints.items() if name not in stale}
+    return {key: name for key, name in hints.items() if name not in stale}
 
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
