@@ -280,13 +280,20 @@ def test_a_template_that_is_missing_fails_the_request():
     assert conditions(held, "b")["Provisioned"][0] == "True"
 
 
-def test_a_number_of_pods_that_nobody_has_is_refused():
-    """A request for millions of pods fails with the number, and holds nobody up."""
-    held = world(
-        requests=[request("a", ("small", 2_000_000_000)), request("b", ("small", 1))], templates=TEMPLATES
-    )
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        ([("small", 2_000_000_000)], "2000000000 pods are asked for, and at most 100000 can be planned for"),
+        ([("small", 0)], "no pods are asked for"),
+        ([], "no pods are asked for"),
+    ],
+)
+def test_a_number_of_pods_that_nobody_has_is_refused(sets, said):
+    """A request for millions of pods, or for none, fails with a message that says so, and holds nobody up."""
+    held = world(requests=[request("a", *sets), request("b", ("small", 1))], templates=TEMPLATES)
     held.tick()
     assert conditions(held, "a")["Failed"] == ("True", "FailedToCreatePods")
+    assert said in held.state.capacity.requests[0].status.conditions[0].message
     assert conditions(held, "b")["Provisioned"][0] == "True"
 
 

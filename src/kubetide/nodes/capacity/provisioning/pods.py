@@ -14,7 +14,7 @@ from kubetide.objects.pod import Pod, PodStatus
 
 
 class NoPods(ValueError):
-    """The pods of a request cannot be built: a PodTemplate is missing (upstream's message), or there are too many."""
+    """The pods of a request cannot be built: a PodTemplate is missing (upstream's message), or there are none or too many."""
 
 
 def pods_of(request: ProvisioningRequest, known: KnownCapacity) -> list[list[Pod]]:
@@ -30,7 +30,11 @@ def pods_of(request: ProvisioningRequest, known: KnownCapacity) -> list[list[Pod
             f"missing pod templates, {len(sets)} pod templates were referenced, "
             f"{len(missing)} templates were missing: {','.join(missing)}"
         )
-    if (asked := sum(one.count for one in sets)) > MOST_PODS:
+    asked = sum(one.count for one in sets)
+    if asked < 1:
+        # The schema forbids it. Without an answer such a request would be picked again and again, before all others.
+        raise NoPods("no pods are asked for: make a request with a pod set whose count is 1 or more")
+    if asked > MOST_PODS:
         raise NoPods(
             f"{asked} pods are asked for, and at most {MOST_PODS} can be planned for: make several requests"
         )
