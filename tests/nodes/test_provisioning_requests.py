@@ -55,6 +55,17 @@ def test_missing_capacity_is_requested_again_with_longer_and_longer_waits():
     assert held.increases() == {}
 
 
+def test_a_request_with_an_unknown_answer_is_left_alone():
+    """Only Provisioned=False is tried again; Unknown is another controller's answer, and no capacity is booked for it."""
+    held = world(
+        requests=[request("other", ("small", 1), conditions=[provisioned(hours(1), "Unknown", "Wait")])],
+        templates=TEMPLATES,
+    )
+    held.tick()
+    assert conditions(held, "other") == {"Provisioned": ("Unknown", "Wait")}
+    assert held.writes == []
+
+
 def test_a_request_without_retry_fails():
     """With noRetry the answer is Failed, and it is not asked again."""
     held = world(requests=[request("once", ("big", 9), noRetry="true")], templates=TEMPLATES)

@@ -31,7 +31,7 @@ from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.facts.pods import consumed_request, consumes_request
 from kubetide.nodes.scale_up.pending.pods import hints_that_hold, is_too_new, place_in_turn
 from kubetide.nodes.state import State
-from kubetide.objects.capacity import ProvisioningRequest, is_true
+from kubetide.objects.capacity import ProvisioningRequest, condition_of, is_true
 from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after
@@ -186,7 +186,8 @@ def _pods(
 
 def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:
     conditions = request.status.conditions
-    if is_true(conditions, FAILED) or is_true(conditions, PROVISIONED):
+    answer = condition_of(conditions, PROVISIONED)
+    if is_true(conditions, FAILED) or (answer is not None and answer.status != "False"):
         return False
     tried = since(request, PROVISIONED)
     return tried is None or after(tried, retry_time(state, request)) < now
