@@ -365,6 +365,19 @@ def test_pods_of_a_request_say_so():
     assert "default/gang" in reported
 
 
+def test_a_second_plan_in_the_tick_reports_pods_of_a_request_once():
+    """Where an increase fails and the tick plans anew, a pod that consumes a request gets its event once."""
+    held = world(
+        requests=[request("gang", ("big", 9))],
+        pods=[consumer("c", "gang", cpu="5"), *pods("p", 2, cpu="4")],
+        stock_out_memory=minutes(30),
+    )
+    held.refused["g"] = "out of stock"
+    held.tick()
+    assert sum(one.next_step == "scale_down" for one in held.commands) == 2
+    assert [one.name for one in held.events if one.kind == "Pod" and not one.reason] == ["c"]
+
+
 @pytest.mark.parametrize("prefix", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
 def test_without_the_flag_the_annotation_means_nothing(prefix):
     """As upstream, pods that name a request buy nodes like others where requests are not served; so do their copies."""

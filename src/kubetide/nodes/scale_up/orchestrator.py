@@ -118,7 +118,8 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
     if demand.too_new:
         reasons.append(reason("PodsTooNew", pods=len(demand.too_new)))
     if tick.requests is not None:
-        events += consumer_events(demand.consumers)
+        if not tick.again:  # the first plan of the tick has reported them
+            events += consumer_events(demand.consumers)
         if demand.consumers:
             reasons.append(reason("PodsOfRequests", pods=len(demand.consumers)))
     if demand.unprocessed:
