@@ -9,6 +9,7 @@ import pytest
 from tests.nodes.frozen import START, convert, pod, pods, replica_set
 from tests.nodes.requests import (
     ATOMIC,
+    CHECK,
     SMALL,
     TEMPLATES,
     conditions,
@@ -306,6 +307,32 @@ def test_a_number_of_pods_that_nobody_has_is_refused(sets, said):
     assert conditions(held, "a")["Failed"] == ("True", "FailedToCreatePods")
     assert said in held.state.capacity.requests[0].status.conditions[0].message
     assert conditions(held, "b")["Provisioned"][0] == "True"
+
+
+@pytest.mark.parametrize("kind", [CHECK, ATOMIC])
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_a_request_that_cannot_be_written_holds_nobody_up(kind, size):
+    """Where the API server refuses a request's status (a webhook, say), others are served, until its acceptance is written."""
+    made = [format_rfc3339(before(START, hours(at))) for at in (2, 1)]
+    refused, other = (
+        request(name, ("small", 1), kind=kind, created=at) for name, at in zip("ab", made, strict=True)
+    )
+    held = world(
+        requests=[refused],
+        templates=TEMPLATES,
+        check_capacity_batch_processing=bool(size),
+        check_capacity_provisioning_request_max_batch_size=size,
+    )
+    held.tick()
+    assert conditions(held, "a")["Provisioned"][0] == "True"
+    # It is read anew from the cache, as its write failed.
+    held.tick(at=seconds(10), capacity=CapacityChanges(provisioning_requests=(refused, other)))
+    assert conditions(held, "b")["Provisioned"][0] == "True"
+    assert conditions(held, "a") == {"Accepted": ("True", "Accepted")}
+    held.tick(at=seconds(20))
+    assert conditions(held, "a")["Provisioned"][0] == "True"
+    held.tick(at=minutes(11))
+    assert held.state.memory.requests.written == {}
 
 
 def test_a_batch_is_answered_in_one_tick():

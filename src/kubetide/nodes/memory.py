@@ -182,11 +182,13 @@ class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         turn: Whether requests are served before pods, where both wait: they take turns.
         retry: How long a request waits after its last try, by uid, those picked last at the end.
         booked: The node of each booked pod, by ``hint_key``: it is tried first in the next tick.
+        written: By uid of a waiting request: the version over which its acceptance was last written, and the time of it.
     """
 
     turn: bool = False
     retry: dict[str, Duration] = {}
     booked: dict[str, str] = {}
+    written: dict[str, tuple[str, Instant]] = {}
 
 
 class UpcomingNode(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ from kubetide.units.time import Instant, after
 
 
 def end_expired(state: State, tick: RequestsTick, now: Instant) -> None:
-    """End expired bookings and requests, and delete requests that ended long ago; forget the backoff of those that wait no more."""
+    """End expired bookings and requests, and delete requests that ended long ago; forget those that wait no more."""
     _forget_gone(state)
     over: list[ProvisioningRequest] = []
     failed: list[ProvisioningRequest] = []
@@ -66,9 +66,9 @@ def end_expired(state: State, tick: RequestsTick, now: Instant) -> None:
 
 
 def _forget_gone(state: State) -> None:
-    """Forget the backoff of requests that were deleted or wait no more."""
+    """Forget the backoff and the writes of requests that were deleted or wait no more."""
     memory: RequestsMemory = state.memory.requests
-    if not memory.retry:
+    if not memory.retry and not memory.written:
         return
     waiting = {
         one.metadata.uid: None
@@ -76,5 +76,6 @@ def _forget_gone(state: State) -> None:
         if not is_true(one.status.conditions, PROVISIONED) and not has_ended(one)
     }
     retry = {uid: time for uid, time in memory.retry.items() if uid in waiting}
-    if len(retry) < len(memory.retry):
-        state.memory.requests = replace(memory, retry=retry)
+    written = {uid: write for uid, write in memory.written.items() if uid in waiting}
+    if len(retry) < len(memory.retry) or len(written) < len(memory.written):
+        state.memory.requests = replace(memory, retry=retry, written=written)

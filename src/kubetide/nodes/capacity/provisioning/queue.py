@@ -18,6 +18,7 @@ from kubetide.nodes.capacity.provisioning.conditions import (
     with_condition,
 )
 from kubetide.nodes.capacity.provisioning.names import (
+    ACCEPTED,
     BOOKING_EXPIRED,
     CONSUMED_MESSAGE,
     CONSUMED_REASON,
@@ -98,7 +99,7 @@ def pick(state: State, tick: RequestsTick, now: Instant) -> None:
         if not is_served(request, state.settings) or not _is_due(state, request, now):
             continue
         pods = _pods(state, tick, request, now)
-        if pods is None:
+        if pods is None or _was_not_written(state, tick, request, now):
             continue
         note_try(state, request)
         picked = request
@@ -132,6 +133,8 @@ def to_check(
         if key_of(request) == key_of(picked):
             found.append((request, tick.whole))
         elif _is_due(state, request, now) and (pods := _pods(state, tick, request, now)) is not None:
+            if _was_not_written(state, tick, request, now):
+                continue
             note_try(state, request)
             found.append((request, pods))
     return found
@@ -155,6 +158,29 @@ def retry_time(state: State, request: ProvisioningRequest) -> Duration:
     """Return how long the request waits after it found no capacity."""
     initial = state.settings.provisioning_request_initial_backoff_time
     return state.memory.requests.retry.get(request.metadata.uid, initial)
+
+
+def note_written(state: State, request: ProvisioningRequest) -> None:
+    """Note that the request's acceptance is written over the version that is held. Requests that are over are not picked again."""
+    at = since(request, ACCEPTED)
+    if at is not None and not is_true(request.status.conditions, BOOKING_EXPIRED):
+        memory, meta = state.memory.requests, request.metadata
+        written = {**memory.written, meta.uid: (meta.resource_version, at)}
+        state.memory.requests = replace(memory, written=written)
+
+
+def _was_not_written(state: State, tick: RequestsTick, request: ProvisioningRequest, now: Instant) -> bool:
+    """Return whether the API server still has the version that was written over; if so, only accept the request again.
+
+    It is served once that is written: a request whose status is refused must not hold up others, or hold nodes.
+
+    Source: Cluster Autoscaler, the injector, which goes on to the next request after a failed write.
+    """
+    version, at = state.memory.requests.written.get(request.metadata.uid, ("", None))
+    if at is None or version != request.metadata.resource_version or since(request, ACCEPTED) == at:
+        return False
+    tick.changed[key_of(request)] = accepted(request, now)
+    return True
 
 
 def _batch_size(state: State) -> int:

@@ -31,6 +31,7 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.queue import (
     book,
     current,
+    note_written,
     pick,
     retry_time,
     to_check,
@@ -152,6 +153,7 @@ def writes_of(state: State, tick: RequestsTick) -> tuple[Write, ...]:
         if before is not None and before.status != request.status:
             found.append(status_write(PROVISIONING_REQUESTS, request))
             state.capacity.put(request, PROVISIONING_REQUESTS)
+            note_written(state, request)
     for request in tick.deleted:
         meta = request.metadata
         found.append(DeleteRequest(meta.namespace, meta.name, meta.uid))
