@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kubetide.acting import EventWriter, UnreadObjects
+from kubetide.nodes.capacity.provisioning.parameters import unread_parameters
 from kubetide.nodes.facts.node_capacity import absurd_amounts
 from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.state import State
-from kubetide.objects.kinds import NODES, PDBS
+from kubetide.objects.kinds import NODES, PDBS, PROVISIONING_REQUESTS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node
 from kubetide.objects.policy import PodDisruptionBudget
@@ -39,6 +40,11 @@ class NotUnderstood:
             self.objects.note(PDBS, budget.metadata, _problem(budget))
         for namespace, name in delta.gone.pdbs:
             self.objects.note(PDBS, ObjectMeta(namespace=namespace, name=name), "")
+        if delta.capacity is not None or delta.gone.capacity:
+            self.objects.keep(PROVISIONING_REQUESTS, state.capacity.of(PROVISIONING_REQUESTS))
+        for request in () if delta.capacity is None else delta.capacity.provisioning_requests:
+            problem = unread_parameters(request, state.settings)
+            self.objects.note(PROVISIONING_REQUESTS, request.metadata, problem)
         if state.snapshot.devices is not self._ledger:
             self._ledger = state.snapshot.devices
             self.objects.note_devices(self._ledger)
