@@ -48,11 +48,12 @@ class Policy:
     nominates: bool = False
 
 
-_OURS: Flags = {
+_MOVES: Flags = {
     "expander": "least-cost",
     "steer-pods-to-fuller-nodes": True,
     "consolidation-enabled": True,
 }
+_OURS: Flags = {**_MOVES, "prompt-scale-up": True}
 _EARLY: Flags = {"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "0s"}
 
 POLICIES = {
@@ -63,7 +64,7 @@ POLICIES = {
     "least-cost": Policy({"expander": "least-cost"}),
     "least-cost+steer": Policy({"expander": "least-cost", "steer-pods-to-fuller-nodes": True}),
     "least-cost+consolidation": Policy({"expander": "least-cost", "consolidation-enabled": True}),
-    "least-cost+steer+consolidation": Policy(_OURS),
+    "least-cost+steer+consolidation": Policy(_MOVES),
     "ours": Policy(_OURS, nominates=True),
     "ours+remember": Policy({**_OURS, "remember-demand": "30m"}, nominates=True),
     "ours+early": Policy({**_OURS, **_EARLY}, nominates=True),
