@@ -48,6 +48,11 @@ from kubetide.units.time import Instant, after, minutes
 
 _INTERVAL: Final = minutes(1)
 _AT_ONCE: Final = 8
+_GONE: Final = "AWS knows no Auto Scaling group of this name any more"
+_UNKNOWN: Final = (
+    "AWS knows no Auto Scaling group of this name in this account and region; "
+    "correct the name in --nodes, or the region"
+)
 
 
 class AwsCloud(Cloud):
@@ -95,6 +100,7 @@ class AwsCloud(Cloud):
         self._launches = Launches(api)
         self._nodegroups = Nodegroups(api)
         self._known: dict[str, Known] = {}
+        self._unknown: dict[str, NodeGroup] = {}
         self._next = Instant(0)
         self._raw: dict[str, tuple[Json, Asg]] = {}
         self._launched: dict[str, Launched] = {}
@@ -114,7 +120,8 @@ class AwsCloud(Cloud):
 
     def views(self) -> dict[str, NodeGroup]:
         """Return all groups by id as of the last refresh and of our own changes since, without asking AWS."""
-        return {name: self._known[name].view() for name in sorted(self._known)}
+        known = {name: one.view() for name, one in self._known.items()}
+        return dict(sorted({**self._unknown, **known}.items()))
 
     async def _read(self, now: Instant) -> None:
         described = await self._described()
@@ -127,9 +134,14 @@ class AwsCloud(Cloud):
             known.min_size, known.max_size = self._bounds(asg)
         for name in [each for each in self._known if each not in described]:
             if name in self._explicit:
-                self._known[name].keep_old("AWS knows no Auto Scaling group of this name any more")
+                self._known[name].keep_old(_GONE)
             else:
                 del self._known[name]
+        self._unknown = {
+            name: self._unknown.get(name) or NodeGroup(id=name, template_error=_UNKNOWN, stale=_UNKNOWN)
+            for name in self._explicit
+            if name not in self._known
+        }
         found = [self._known[name] for name in sorted(described)]
         self._launched = launched = await self._launches.of([known.asg for known in found], now)
         used = {name for each in launched.values() for name in each.types}
@@ -352,9 +364,7 @@ class AwsCloud(Cloud):
     async def _see_again(self, known: Known) -> None:
         found = await self._api.groups_by_name([known.asg.name])
         if not found:
-            raise CloudError(
-                f"node group {known.asg.name}: AWS knows no Auto Scaling group of this name any more"
-            )
+            raise CloudError(f"node group {known.asg.name}: {_GONE}")
         known.seen(read_group(found[0]), self._clock.now())
 
 

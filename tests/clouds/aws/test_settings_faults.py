@@ -1,0 +1,26 @@
+"""What is wrong with a group's settings or with the program's rights is said, and the other groups go on."""
+
+from __future__ import annotations
+
+from tests.clouds.aws.test_differences import group, play
+
+from kubetide.units.time import after, minutes
+
+
+def test_a_named_group_that_aws_never_knew_is_shown():
+    """It is stale from the beginning and cannot grow; the others are as ever, and it serves once it is there."""
+
+    async def story(cloud, aws, clock):
+        unknown = cloud.views()["typo"]
+        assert "knows no Auto Scaling group of this name in this account and region" in unknown.stale
+        assert (unknown.max_size, unknown.instances, unknown.template) == (0, None, None)
+        assert cloud.views()["a"].stale == ""
+        clock.time = after(clock.time, minutes(2))
+        assert (await cloud.refresh())[1] is unknown
+        aws.world["groups"].append(group("typo", size=1, instances=["i-2"]))
+        clock.time = after(clock.time, minutes(2))
+        found = (await cloud.refresh())[1]
+        assert (found.id, found.stale, found.max_size) == ("typo", "", 5)
+
+    named = [("a", 0, 9), ("typo", 0, 5)]
+    play(story, group("a", size=1, instances=["i-1"]), explicit=named)
