@@ -24,3 +24,13 @@ def test_a_named_group_that_aws_never_knew_is_shown():
 
     named = [("a", 0, 9), ("typo", 0, 5)]
     play(story, group("a", size=1, instances=["i-1"]), explicit=named)
+
+
+def test_of_a_group_that_is_named_twice_the_first_bounds_hold():
+    """Upstream leaves the bounds of a named group alone once it has them."""
+
+    async def story(cloud, _aws, _clock):
+        view = cloud.views()["a"]
+        assert (view.min_size, view.max_size) == (1, 4)
+
+    play(story, group("a", size=1, instances=["i-1"]), explicit=[("a", 1, 4), ("a", 0, 9)])

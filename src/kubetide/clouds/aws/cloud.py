@@ -94,7 +94,8 @@ class AwsCloud(Cloud):
         """
         self._api = api
         self._clock = clock
-        self._explicit = {spec.name: spec for spec in groups}
+        # Of a group that is named twice the first bounds hold, as upstream.
+        self._explicit = {spec.name: spec for spec in reversed(groups)}
         self._discovery = dict(discovery)
         self._types, self._prices = types, prices
         self._launches = Launches(api)
