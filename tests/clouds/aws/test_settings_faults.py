@@ -34,3 +34,17 @@ def test_of_a_group_that_is_named_twice_the_first_bounds_hold():
         assert (view.min_size, view.max_size) == (1, 4)
 
     play(story, group("a", size=1, instances=["i-1"]), explicit=[("a", 1, 4), ("a", 0, 9)])
+
+
+def test_activities_that_may_not_be_read_are_a_warning():
+    """The group has placeholders without an error, and says which right is missing."""
+
+    async def story(cloud, _aws, _clock):
+        view = cloud.views()["a"]
+        assert [one.error for one in view.instances] == [None, None]
+        assert "allow DescribeScalingActivities" in view.warnings[0]
+        assert cloud.views()["b"].warnings is None
+
+    groups = group("a", size=2, instances=["i-1"]), group("b", size=1, instances=["i-2"])
+    refused = {"DescribeScalingActivities": "AccessDenied"}
+    play(story, *groups, explicit=[("a", 0, 9), ("b", 0, 9)], errors=refused)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubetide.clouds.aws.errors import cause_of_message
 from kubetide.objects.base import Json
@@ -19,6 +19,21 @@ UNFULFILLABLE: Final = "placeholder-cannot-be-fulfilled"
 MESSAGE: Final = "AWS cannot provision any more instances for this node group"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Shortage(NamedTuple):
+    """Why a group lacks machines, as far as activities say, and what kept them from saying it."""
+
+    error: InstanceError | None = None
+    warning: str = ""
+
+
+def unread(error: Exception) -> Shortage:
+    """Return what holds of a group whose activities cannot be read: upstream takes it to have no shortage."""
+    return Shortage(
+        warning="why machines do not come cannot be read, so a stock-out counts only after "
+        f"--max-node-provision-time: {error}"
+    )
 
 
 def shortage(activities: Iterable[Json], since: Instant | None) -> InstanceError | None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kubetide.acting.parallel import in_parallel
-from kubetide.clouds.aws.activities import shortage
+from kubetide.clouds.aws.activities import Shortage, shortage, unread
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.creation import (
     create,
@@ -42,7 +42,7 @@ from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, GroupCandidate, InstanceError, NewGroup, NodeGroup
+from kubetide.ports.cloud import Cloud, GroupCandidate, NewGroup, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, after, minutes
 
@@ -153,8 +153,9 @@ class AwsCloud(Cloud):
         short = await self._shortages(found, new)
 
         async def dress(known: Known) -> None:
-            base = await self._base(known.asg, launched[known.asg.name], now)
-            known.dress(base, short.get(known.asg.name))
+            lack = short.get(known.asg.name, Shortage())
+            base = await self._base(known.asg, launched[known.asg.name], now, lack.warning)
+            known.dress(base, lack.error)
 
         await in_parallel(found, dress, limit=_AT_ONCE)
         self._nodegroups.sweep()
@@ -205,24 +206,20 @@ class AwsCloud(Cloud):
         # AWS refuses a minimum above the maximum, yet an answer may mix two moments.
         return min(asg.min_size, asg.max_size), asg.max_size
 
-    async def _shortages(self, found: Sequence[Known], new: set[str]) -> dict[str, InstanceError]:
+    async def _shortages(self, found: Sequence[Known], new: set[str]) -> dict[str, Shortage]:
         """Return why groups lack machines; a failed question counts as no shortage, as upstream has it."""
         lacking = [known for known in found if known.missing() and known.asg.name not in new]
 
-        async def ask(known: Known) -> InstanceError | None:
+        async def ask(known: Known) -> Shortage:
             try:
-                return shortage(await self._api.activities(known.asg.name), known.sized_at)
-            except CloudError:
-                return None
+                return Shortage(shortage(await self._api.activities(known.asg.name), known.sized_at))
+            except CloudError as error:
+                return unread(error)
 
         answers = await in_parallel(lacking, ask, limit=_AT_ONCE)
-        return {
-            known.asg.name: answer
-            for known, answer in zip(lacking, answers, strict=True)
-            if answer is not None
-        }
+        return {known.asg.name: answer for known, answer in zip(lacking, answers, strict=True)}
 
-    async def _base(self, asg: Asg, launched: Launched, now: Instant) -> NodeGroup:
+    async def _base(self, asg: Asg, launched: Launched, now: Instant, warning: str = "") -> NodeGroup:
         tags = read_tags(asg.tags)
         has_template = not launched.error and launched.types[0] in self._types.by_name
         managed = await self._nodegroups.of(tags.labels, now) if has_template else NOTHING
@@ -234,6 +231,7 @@ class AwsCloud(Cloud):
             *made.warnings,
             *_doubts(asg),
             *warnings_of(asg, launched, self._types.by_name),
+            *((warning,) if warning else ()),
         )
         ways = offerings(asg, launched, made.types, self._prices.by_place if self._prices else {})
         return NodeGroup(
