@@ -48,3 +48,25 @@ def test_activities_that_may_not_be_read_are_a_warning():
     groups = group("a", size=2, instances=["i-1"]), group("b", size=1, instances=["i-2"])
     refused = {"DescribeScalingActivities": "AccessDenied"}
     play(story, *groups, explicit=[("a", 0, 9), ("b", 0, 9)], errors=refused)
+
+
+def test_instance_types_that_may_not_be_read_are_a_warning():
+    """The shipped table serves; of a type that is not in it the warning says why nobody knows it."""
+
+    async def story(cloud, _aws, _clock):
+        known, unknown = cloud.views()["a"], cloud.views()["b"]
+        assert known.template is not None
+        assert unknown.template_error == 'ASG "b" uses the unknown EC2 instance type "z99.large"'
+        for view in (known, unknown):
+            [warning] = view.warnings
+            assert "shipped table" in warning
+            assert "DescribeInstanceTypes: UnauthorizedOperation" in warning
+
+    groups = group("a", size=0), group("b", size=0, LaunchConfigurationName="new")
+    configurations = [
+        {"LaunchConfigurationName": "lc", "InstanceType": "m5.large"},
+        {"LaunchConfigurationName": "new", "InstanceType": "z99.large"},
+    ]
+    refused = {"DescribeInstanceTypes": "UnauthorizedOperation"}
+    world = {"errors": refused, "launch_configurations": configurations}
+    play(story, *groups, explicit=[("a", 0, 9), ("b", 0, 9)], **world)

@@ -230,6 +230,7 @@ class AwsCloud(Cloud):
             *options.warnings,
             *made.warnings,
             *_doubts(asg),
+            *self._types.doubts(launched.types),
             *warnings_of(asg, launched, self._types.by_name),
             *((warning,) if warning else ()),
         )

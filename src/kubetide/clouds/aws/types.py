@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubetide.clouds.aws.api import AwsApi
-from kubetide.clouds.aws.instance_types import InstanceType, from_api, shipped_types, with_shipped
+from kubetide.clouds.aws.instance_types import TABLE, InstanceType, from_api, shipped_types, with_shipped
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, after, hours, minutes
 
@@ -43,3 +43,11 @@ class InstanceTypes:
         self.failure = ""
         self.by_name = with_shipped(found)
         self._next = after(now, _LIFE)
+
+    def doubts(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return one sentence if EC2 could not be asked for one of these types, none if it was not needed."""
+        if not self.failure or all(
+            name in self.by_name and self.by_name[name].source != TABLE for name in names
+        ):
+            return ()
+        return (f"instance types are those of the {TABLE} only: {self.failure}",)
