@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.clouds.aws.test_differences import group, play
 
 from kubetide.units.time import after, minutes
@@ -70,3 +71,28 @@ def test_instance_types_that_may_not_be_read_are_a_warning():
     refused = {"DescribeInstanceTypes": "UnauthorizedOperation"}
     world = {"errors": refused, "launch_configurations": configurations}
     play(story, *groups, explicit=[("a", 0, 9), ("b", 0, 9)], **world)
+
+
+TEMPLATE = {"LaunchTemplate": {"LaunchTemplateName": "lt", "Version": "7"}}
+DATA = {"InstanceRequirements": {"VCpuCount": {"Min": 1}, "MemoryMiB": {"Min": 1024}}}
+
+
+@pytest.mark.parametrize(
+    ("launch", "data", "why"),
+    [
+        ({"LaunchConfigurationName": "gone"}, None, "AWS knows no launch configuration gone"),
+        (TEMPLATE, None, "AWS knows no version 7 of launch template lt"),
+        (TEMPLATE, {}, "version 7 of launch template lt has neither an instance type nor requirements"),
+        (TEMPLATE, DATA, "no instance type of the region meets its requirements"),
+        ({"Status": "x"}, None, "the group has no launch template; give it one"),
+    ],
+)
+def test_a_group_without_an_instance_type_says_why(launch, data, why):
+    """Upstream's text goes before what is missing."""
+
+    async def story(cloud, _aws, _clock):
+        error = cloud.views()["a"].template_error
+        assert error.startswith(f"could not find instance type for a: {why}")
+
+    templates = [] if data is None else [{"name": "lt", "version": "7", "data": data}]
+    play(story, group("a", size=0, **launch), explicit=[("a", 0, 9)], launch_templates=templates)

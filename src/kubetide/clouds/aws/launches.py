@@ -84,7 +84,8 @@ class Launches:
             held = self._configurations.get(launch.configuration) or {}
             kind = held.get("InstanceType")
             if not kind:
-                return Launched(error=f"{missing}: {failure}" if failure else missing)
+                why = failure or f"AWS knows no launch configuration {launch.configuration}"
+                return Launched(error=f"{missing}: {why}")
             return Launched(types=(kind,), spot=bool(held.get("SpotPrice")))
         if launch.types and launch.requirements and len(launch.overrides) == 1:
             return Launched(
@@ -92,9 +93,12 @@ class Launches:
             )
         if launch.types:
             return Launched(types=launch.types)
+        if launch.template is None:
+            return Launched(error=f"{missing}: the group has no launch template; give it one")
+        version = f"version {launch.template.version} of launch template {launch.template.name}"
         data = await self._template(launch.template, now)
         if data is None:
-            return Launched(error=missing)
+            return Launched(error=f"{missing}: AWS knows no {version}")
         spot = (data.get("InstanceMarketOptions") or {}).get("MarketType") == "spot"
         requirements = launch.requirements
         if not requirements and data.get("InstanceType"):
@@ -102,17 +106,17 @@ class Launches:
         if not requirements and data.get("InstanceRequirements"):
             requirements = (data["InstanceRequirements"],)
         if not requirements:
-            return Launched(error=missing)
+            return Launched(
+                error=f"{missing}: {version} has neither an instance type nor requirements; set one"
+            )
         chosen: list[str] = []
         for each in requirements:
             chosen += await self._types_for(each, data.get("ImageId") or "", now)
         if not chosen:
-            return Launched(error=missing)
+            return Launched(error=f"{missing}: no instance type of the region meets its requirements")
         return Launched(tuple(dict.fromkeys(chosen)), requirements, spot)
 
-    async def _template(self, template: LaunchTemplate | None, now: Instant) -> Json | None:
-        if template is None:
-            return None
+    async def _template(self, template: LaunchTemplate, now: Instant) -> Json | None:
         # A version with a number never changes; $Latest and $Default do.
         found: Json | None = await self._templates.get(
             "\0".join(template),
