@@ -43,7 +43,7 @@ def test_activities_that_may_not_be_read_are_a_warning():
     async def story(cloud, _aws, _clock):
         view = cloud.views()["a"]
         assert [one.error for one in view.instances] == [None, None]
-        assert "allow DescribeScalingActivities" in view.warnings[0]
+        assert "allow autoscaling:DescribeScalingActivities to the role" in view.warnings[0]
         assert cloud.views()["b"].warnings is None
 
     groups = group("a", size=2, instances=["i-1"]), group("b", size=1, instances=["i-2"])

@@ -57,6 +57,8 @@ class BotoClient:
             answer: Json = getattr(client, xform_name(operation))(**parameters)
         except ClientError as error:
             said = error.response.get("Error") or {}
+            # Credentials are fetched within the call, and that may be what was refused.
+            operation = error.operation_name or operation
             raise api_error(operation, said.get("Code") or "Unknown", said.get("Message") or "") from error
         except (NoCredentialsError, NoRegionError) as error:
             raise api_error(operation, "NoCredentialsError", str(error)) from error

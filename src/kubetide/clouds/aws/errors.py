@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from kubetide.clouds.aws.api import SERVICES
 from kubetide.ports.errors import CloudCause, CloudError
 
 _CAUSES: Final[dict[str, CloudCause]] = {
@@ -44,6 +45,8 @@ _CAUSES: Final[dict[str, CloudCause]] = {
     "UnrecognizedClientException": "Permission",
     "SignatureDoesNotMatch": "Permission",
     "OptInRequired": "Permission",
+    "InvalidIdentityToken": "Permission",
+    "IDPRejectedClaim": "Permission",
     "NoCredentialsError": "Permission",
 }
 
@@ -92,9 +95,13 @@ def cause_of_message(message: str) -> Cause | None:
 
 
 def api_error(operation: str, code: str, message: str) -> CloudError:
-    """Return the error of a call that AWS refused."""
+    """Return the error of a call that AWS refused; the call may be one that the SDK makes to get credentials."""
     cause = cause_of_code(code)
     text = f"{operation}: {code}: {message}"
-    if cause == "Permission":
-        text += f"; allow {operation} to the role of this program, or renew its credentials"
+    if cause == "Permission" and operation in SERVICES:
+        text += (
+            f"; allow {SERVICES[operation]}:{operation} to the role of this program, or renew its credentials"
+        )
+    elif cause == "Permission":
+        text += "; let the trust policy of this program's role name its service account or identity"
     return CloudError(text, error_code=code, cause=cause)

@@ -1,0 +1,92 @@
+"""Credentials that cannot be had: the error names the call that was refused, and what to correct."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+pytest.importorskip("boto3", reason="boto3 is an extra")
+
+from kubetide.clouds.aws.client import BotoClient
+from kubetide.clouds.aws.config import AwsConfig
+from kubetide.clouds.aws.errors import api_error
+from kubetide.ports.errors import CloudError
+
+REFUSAL = (
+    b'<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>'
+    b"<Code>AccessDenied</Code><Message>Not authorized to perform sts:AssumeRoleWithWebIdentity</Message></Error>"
+    b"<RequestId>1</RequestId></ErrorResponse>"
+)
+
+
+class Sts(BaseHTTPRequestHandler):
+    """A token service that gives nobody a role."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(REFUSAL)))
+        self.end_headers()
+        self.wfile.write(REFUSAL)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def refusing_sts(monkeypatch, tmp_path):
+    """Serve a token service that refuses, and set the environment that IRSA sets."""
+    server = HTTPServer(("127.0.0.1", 0), Sts)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    token = tmp_path / "token"
+    token.write_text("token", encoding="utf-8")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/autoscaler")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{server.server_address[1]}")
+    yield
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("refusing_sts")
+def test_a_role_that_may_not_be_assumed_is_named_as_such():
+    """The refused call is that of the token service, and the remedy is the trust policy of the role."""
+    client = BotoClient(AwsConfig("eu-west-1", 1))
+    try:
+        with pytest.raises(CloudError) as caught:
+            asyncio.run(client("DescribeAutoScalingGroups", {}))
+    finally:
+        client.close()
+    text = str(caught.value)
+    assert caught.value.cause == "Permission", text
+    assert text.startswith("AssumeRoleWithWebIdentity: AccessDenied: Not authorized")
+    assert "trust policy" in text
+    assert "DescribeAutoScalingGroups" not in text
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "action"),
+    [
+        ("SetDesiredCapacity", "AccessDenied", "autoscaling:SetDesiredCapacity"),
+        ("DescribeInstanceTypes", "UnauthorizedOperation", "ec2:DescribeInstanceTypes"),
+        ("DescribeNodegroup", "AccessDeniedException", "eks:DescribeNodegroup"),
+    ],
+)
+def test_a_missing_right_is_named_as_a_policy_has_it(operation, code, action):
+    """The text can be pasted into the policy of the role."""
+    assert f"allow {action} to the role" in str(api_error(operation, code, "no"))
+
+
+def test_a_token_that_aws_does_not_take_is_a_matter_of_permission():
+    """A provider of identities that the account does not know is no passing fault."""
+    assert api_error("AssumeRoleWithWebIdentity", "InvalidIdentityToken", "no").cause == "Permission"
