@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.clouds.aws.test_differences import group, play
+from tests.clouds.aws.test_differences import PREFIX, group, play
 
 from kubetide.units.time import after, minutes
 
@@ -96,3 +96,22 @@ def test_a_group_without_an_instance_type_says_why(launch, data, why):
 
     templates = [] if data is None else [{"name": "lt", "version": "7", "data": data}]
     play(story, group("a", size=0, **launch), explicit=[("a", 0, 9)], launch_templates=templates)
+
+
+@pytest.mark.parametrize(
+    ("tag", "said"),
+    [
+        ("labels/team", "after k8s.io/cluster-autoscaler/node-template/ goes one of label/, taint/"),
+        ("autoscaling-options/scaleDownUnneededTime", "no option scaleDownUnneededTime; use one of"),
+        ("autoscaling-options/maxnodeprovisiontime", "no option maxnodeprovisiontime; use one of"),
+    ],
+)
+def test_a_tag_that_nobody_reads_is_a_warning(tag, said):
+    """A misspelled kind of tag, or an option that AWS has not, is named; upstream passes it over."""
+
+    async def story(cloud, _aws, _clock):
+        [warning] = cloud.views()["a"].warnings
+        assert warning.startswith(f"tag {PREFIX}{tag}: ")
+        assert said in warning
+
+    play(story, group("a", size=0, tags=[(f"{PREFIX}{tag}", "15m")]), explicit=[("a", 0, 9)])

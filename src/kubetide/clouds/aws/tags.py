@@ -34,6 +34,7 @@ OPTION_NAMES: Final = (
 )
 """The options that upstream reads here."""
 
+_KINDS: Final = (LABEL, TAINT, RESOURCE, OPTION)
 _EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
@@ -77,6 +78,11 @@ def read_tags(tags: Iterable[tuple[str, str]], *, eks_prefix: str = EKS) -> Tags
         option = key.removeprefix(OPTION) if key.startswith(OPTION) else ""
         if option and OPTION not in option:
             options[option] = value
+            if option not in OPTION_NAMES:
+                warnings.append(f"tag {key}: no option {option}; use one of {', '.join(OPTION_NAMES)}")
+        if key.startswith(PREFIX) and not any(kind in key for kind in _KINDS):
+            kinds = ", ".join(kind.removeprefix(PREFIX) for kind in _KINDS)
+            warnings.append(f"tag {key}: says nothing; after {PREFIX} goes one of {kinds}")
     return Tags(labels, tuple(taints), resources, options, tuple(warnings))
 
 
