@@ -115,3 +115,32 @@ def test_a_tag_that_nobody_reads_is_a_warning(tag, said):
         assert said in warning
 
     play(story, group("a", size=0, tags=[(f"{PREFIX}{tag}", "15m")]), explicit=[("a", 0, 9)])
+
+
+@pytest.mark.parametrize(
+    ("code", "stays"), [("ThrottlingException", True), ("ResourceNotFoundException", False)]
+)
+def test_what_eks_said_last_holds_while_it_does_not_answer(code, stays):
+    """Without its taints the template would draw pods that its nodes refuse; a node group that is gone says nothing."""
+
+    async def story(cloud, aws, clock):
+        aws.world["errors"] = {"DescribeNodegroup": code}
+        clock.time = after(clock.time, minutes(7))
+        [view] = await cloud.refresh()
+        assert [taint.key for taint in view.template.node.spec.taints or ()] == (["k"] if stays else [])
+        assert (view.template.node.metadata.labels.get("team") == "shop") is stays
+        assert code in view.warnings[0]
+        aws.world["errors"] = {}
+        clock.time = after(clock.time, minutes(7))
+        [view] = await cloud.refresh()
+        assert view.warnings is None
+        assert view.template.node.metadata.labels["team"] == "shop"
+
+    managed = {
+        "clusterName": "c",
+        "nodegroupName": "n",
+        "labels": {"team": "shop"},
+        "taints": [{"key": "k", "value": "v", "effect": "NO_SCHEDULE"}],
+    }
+    tags = [("eks:cluster-name", "c"), ("eks:nodegroup-name", "n")]
+    play(story, group("a", size=0, tags=tags), explicit=[("a", 0, 9)], nodegroups=[managed])

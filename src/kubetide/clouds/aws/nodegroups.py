@@ -1,7 +1,8 @@
 """Managed node groups of EKS: labels, taints and resources that the Auto Scaling group's tags do not say.
 
 Source: cluster-autoscaler (Aug 2026), AWS provider, managed nodegroup cache. Upstream loses a taint without a
-value; a node has it, so it counts here.
+value; a node has it, so it counts here. Upstream also forgets a group when EKS fails to answer, and a pod that
+does not tolerate its taints would then get nodes that it cannot use; here the last answer holds.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kubetide.units.time import Instant, minutes, seconds
 CLUSTER_LABEL: Final = "cluster-name"
 NODEGROUP_LABEL: Final = "nodegroup-name"
 
+_NOT_THERE: Final = "ResourceNotFoundException"
 _LIFE: Final = minutes(6)
 _EARLY: Final = (seconds(0), seconds(60))
 _EFFECTS: Final = {
@@ -67,6 +69,7 @@ class Nodegroups:
     def __init__(self, api: AwsApi) -> None:
         self._api = api
         self._held = Remembered(_LIFE, _EARLY)
+        self._last: dict[str, Managed] = {}
 
     async def of(self, labels: Mapping[str, str], now: Instant) -> Managed:
         """Return what EKS says of the group that these labels name; nothing for one that is not managed.
@@ -77,20 +80,29 @@ class Nodegroups:
         if not cluster or not name:
             return NOTHING
 
+        key = f"{cluster}\0{name}"
+
         async def ask() -> Managed:
             try:
                 raw = await self._api.nodegroup(cluster, name)
             except CloudError as error:
-                return NOTHING._replace(
-                    warnings=(
-                        f"EKS node group {name} of cluster {cluster}: {error}; its labels are not known",
-                    )
+                if error.error_code == _NOT_THERE:
+                    self._last.pop(key, None)
+                last = self._last.get(key, NOTHING)
+                what = (
+                    "its labels and taints are those of before"
+                    if key in self._last
+                    else "its labels are not known"
                 )
-            return NOTHING if raw is None else read_nodegroup(raw)
+                warning = f"EKS node group {name} of cluster {cluster}: {error}; {what}"
+                return last._replace(warnings=(*last.warnings, warning))
+            self._last[key] = NOTHING if raw is None else read_nodegroup(raw)
+            return self._last[key]
 
-        found: Managed = await self._held.get(f"{cluster}\0{name}", now, ask)
+        found: Managed = await self._held.get(key, now, ask)
         return found
 
     def sweep(self) -> None:
         """Forget groups that nobody has asked for since the last sweep."""
         self._held.sweep()
+        self._last = {key: last for key, last in self._last.items() if key in self._held}

@@ -44,6 +44,10 @@ class Remembered:
         self._held[key] = end, answer
         return answer
 
+    def __contains__(self, key: str) -> bool:
+        """Return whether there is an answer of this key, fresh or old."""
+        return key in self._held
+
     def sweep(self) -> None:
         """Forget every answer that nobody has asked for since the last sweep."""
         for key in self._held.keys() - self._asked:
