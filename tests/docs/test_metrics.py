@@ -87,6 +87,7 @@ UPSTREAM_NODES = {
     "created_node_groups_total": ("group_type",),
     "deleted_node_groups_total": ("group_type",),
     "node_taints_count": ("type",),
+    "aws_request_duration_seconds": ("endpoint", "status"),
     "inconsistent_instances_migs_count": (),
     "binpacking_heterogeneity": ("cpu_count", "instance_type", "namespace_count"),
     "max_node_skip_eval_duration_seconds": (),
