@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("boto3", reason="boto3 is an extra")
 
 from kubetide.clouds.aws.client import BotoClient
-from kubetide.clouds.aws.config import AwsConfig
+from kubetide.clouds.aws.config import AwsConfig, aws_config
 from kubetide.clouds.aws.errors import api_error
+from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.ports.errors import CloudError
 
 REFUSAL = (
@@ -90,3 +91,32 @@ def test_a_missing_right_is_named_as_a_policy_has_it(operation, code, action):
 def test_a_token_that_aws_does_not_take_is_a_matter_of_permission():
     """A provider of identities that the account does not know is no passing fault."""
     assert api_error("AssumeRoleWithWebIdentity", "InvalidIdentityToken", "no").cause == "Permission"
+
+
+def test_a_token_file_that_is_not_there_is_a_matter_of_permission(monkeypatch, refusing_sts):
+    """The error names the file and the ways to credentials."""
+    del refusing_sts
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere/token")
+    client = BotoClient(AwsConfig("eu-west-1", 1))
+    try:
+        with pytest.raises(CloudError, match=r"/nowhere/token.*give this program a role") as caught:
+            asyncio.run(client("DescribeAutoScalingGroups", {}))
+    finally:
+        client.close()
+    assert caught.value.cause == "Permission"
+
+
+def test_a_profile_that_is_not_there_is_refused_at_once(monkeypatch):
+    """The text names the variable."""
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+    with pytest.raises(CloudConfigError, match=r"profile \(nope\) could not be found; correct AWS_PROFILE"):
+        BotoClient(AwsConfig("eu-west-1", 1))
+
+
+def test_an_endpoint_that_is_no_url_is_refused_at_once():
+    """The text names the section and the form."""
+    text = '[ServiceOverride "1"]\nService=ec2\nRegion=r\nURL=ec2.example\nSigningRegion=r\n'
+    with pytest.raises(
+        CloudConfigError, match=r'ServiceOverride "1": url ec2\.example is not of the form https://'
+    ):
+        aws_config(text, {})

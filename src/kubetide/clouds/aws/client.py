@@ -14,11 +14,18 @@ from typing import Any, Final
 import boto3
 from botocore import xform_name
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
 
 from kubetide.clouds.aws.api import SERVICES
 from kubetide.clouds.aws.config import AwsConfig
-from kubetide.clouds.aws.errors import api_error
+from kubetide.clouds.aws.errors import NO_CREDENTIALS, api_error
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.objects.base import Json
 from kubetide.ports.errors import CloudError
@@ -32,8 +39,12 @@ class BotoClient:
     """Makes calls with boto3, each in a thread; ``calls`` counts them by operation."""
 
     def __init__(self, config: AwsConfig) -> None:
+        """Raises CloudConfigError for a profile that there is not."""
         self._config = config
-        self._session = boto3.session.Session(region_name=config.region or None)
+        try:
+            self._session = boto3.session.Session(region_name=config.region or None)
+        except ProfileNotFound as error:
+            raise CloudConfigError(f"aws: {error}; correct AWS_PROFILE, or unset it") from error
         self._clients: dict[str, Any] = {}
         self._making = threading.Lock()
         self.calls: Counter[str] = Counter()
@@ -60,8 +71,9 @@ class BotoClient:
             # Credentials are fetched within the call, and that may be what was refused.
             operation = error.operation_name or operation
             raise api_error(operation, said.get("Code") or "Unknown", said.get("Message") or "") from error
-        except (NoCredentialsError, NoRegionError) as error:
-            raise api_error(operation, "NoCredentialsError", str(error)) from error
+        except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, OSError) as error:
+            # An OSError is that of a token file: those of sockets come as errors of botocore.
+            raise api_error(operation, NO_CREDENTIALS, str(error)) from error
         except BotoCoreError as error:
             raise CloudError(f"{operation}: {error}", error_code=type(error).__name__) from error
         return answer

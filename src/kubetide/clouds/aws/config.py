@@ -79,6 +79,10 @@ def _endpoints(text: str) -> tuple[Endpoint, ...]:
         for key in _REQUIRED:
             if not held.get(key, "").strip():
                 raise CloudConfigError(f'cloud-config: section ServiceOverride "{name}" needs {key}')
+        if not held["url"].strip().startswith(("http://", "https://")):
+            raise CloudConfigError(
+                f'cloud-config: section ServiceOverride "{name}": url {held["url"].strip()} is not of the form https://HOST'
+            )
         one = Endpoint(
             held["service"].strip(),
             held["region"].strip(),

@@ -11,6 +11,9 @@ from typing import Final, NamedTuple
 from kubetide.clouds.aws.api import SERVICES
 from kubetide.ports.errors import CloudCause, CloudError
 
+NO_CREDENTIALS: Final = "NoCredentialsError"
+"""The code of a call that was not made, as there are no credentials to sign it."""
+
 _CAUSES: Final[dict[str, CloudCause]] = {
     "InsufficientInstanceCapacity": "OutOfCapacity",
     "InsufficientHostCapacity": "OutOfCapacity",
@@ -47,7 +50,7 @@ _CAUSES: Final[dict[str, CloudCause]] = {
     "OptInRequired": "Permission",
     "InvalidIdentityToken": "Permission",
     "IDPRejectedClaim": "Permission",
-    "NoCredentialsError": "Permission",
+    NO_CREDENTIALS: "Permission",
 }
 
 # What activities say in words where they name no code.
@@ -98,7 +101,9 @@ def api_error(operation: str, code: str, message: str) -> CloudError:
     """Return the error of a call that AWS refused; the call may be one that the SDK makes to get credentials."""
     cause = cause_of_code(code)
     text = f"{operation}: {code}: {message}"
-    if cause == "Permission" and operation in SERVICES:
+    if code == NO_CREDENTIALS:
+        text += "; give this program a role (IRSA, pod identity, instance role), or keys in its environment"
+    elif cause == "Permission" and operation in SERVICES:
         text += (
             f"; allow {SERVICES[operation]}:{operation} to the role of this program, or renew its credentials"
         )
