@@ -120,6 +120,25 @@ def test_requirements_of_a_plain_group_promise_their_minimum():
     assert (capacity["cpu"], capacity["memory"]) == ("1", str(1 << 30))
 
 
+def test_several_overrides_with_requirements_promise_the_least_of_them():
+    """Whichever of them AWS takes, what fits the template fits the node."""
+    overrides = [
+        {"InstanceRequirements": {"VCpuCount": {"Min": cores}, "MemoryMiB": {"Min": memory}}}
+        for cores, memory in ((4, 2048), (2, 4096))
+    ]
+    spec = {"LaunchTemplateName": "lt", "Version": "1"}
+    launch = {"LaunchTemplate": {"LaunchTemplateSpecification": spec, "Overrides": overrides}}
+    cloud = play(
+        nothing,
+        group("a", size=0, MixedInstancesPolicy=launch),
+        explicit=[("a", 0, 9)],
+        launch_templates=[{"name": "lt", "version": "1", "data": {"InstanceType": "p3.2xlarge"}}],
+        types_for_requirements=["m5.xlarge"],
+    )
+    capacity = cloud.views()["a"].template.node.status.capacity
+    assert (capacity["cpu"], capacity["memory"]) == ("2", str(2 << 30))
+
+
 @pytest.mark.parametrize(
     ("zone", "region"),
     [
