@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tests.nodes.reference.selectors import selects
 from tests.nodes.reference.world import Json, World
 
 
@@ -51,26 +52,3 @@ class Disruptions:
     def use(self, pods: list[Json]) -> None:
         for budget in self.budgets:
             budget.allowed -= sum(1 for pod in pods if budget.matches(pod))
-
-
-def selects(selector: Json | None, labels: Json) -> bool:
-    """Return whether a label selector matches. No selector matches nothing, an empty one everything."""
-    if selector is None:
-        return False
-    for name, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(name) != value:
-            return False
-    return all(_holds(one, labels) for one in selector.get("matchExpressions") or ())
-
-
-def _holds(expression: Json, labels: Json) -> bool:
-    value = labels.get(expression["key"])
-    values = expression.get("values") or ()
-    operator = expression["operator"]
-    if operator == "In":
-        return value in values
-    if operator == "NotIn":
-        return value not in values
-    if operator == "Exists":
-        return value is not None
-    return value is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.nodes.reference.selectors import holds
 from tests.nodes.reference.world import Json
 
 
@@ -21,17 +22,4 @@ def _term_holds(term: Json, node: Json) -> bool:
     """All parts of a term must hold; one without parts holds nowhere."""
     labels = node["metadata"].get("labels") or {}
     parts = term.get("matchExpressions") or ()
-    return bool(parts) and all(_holds(one, labels.get(one["key"])) for one in parts)
-
-
-def _holds(part: Json, value: str | None) -> bool:
-    match part["operator"]:
-        case "In":
-            return value in part["values"]
-        case "NotIn":
-            return value not in part["values"]
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    raise ValueError(f"the reference knows no operator {part['operator']}")
+    return bool(parts) and all(holds(one, labels) for one in parts)
