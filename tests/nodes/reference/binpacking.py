@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.nodes.reference.equivalence import PodGroup
-from tests.nodes.reference.snapshot import Place, Snapshot, allocatable, requests
-from tests.nodes.reference.templates import fresh_copy
+from tests.nodes.reference.places import Place
+from tests.nodes.reference.snapshot import Snapshot, allocatable, requests
+from tests.nodes.reference.spread import UNEVEN
+from tests.nodes.reference.templates import HOSTNAME, fresh_copy
 from tests.nodes.reference.world import Group, Json, World
 
 from kubetide.scheduling.estimator.unstable_sort import descending_order
@@ -38,6 +40,11 @@ def largest_first(groups: list[PodGroup], template: Place) -> list[PodGroup]:
         return sum(wants.get(one, 0) / has[one] for one in ("cpu", "memory") if has.get(one, 0) > 0)
 
     return [groups[at] for at in descending_order([score(one) for one in groups])]
+
+
+def is_spread_over_hosts(pod: Json) -> bool:
+    """Return whether the pod has a constraint over host names, be it only a wish."""
+    return any(one["topologyKey"] == HOSTNAME for one in pod["spec"].get("topologySpreadConstraints") or ())
 
 
 @dataclass
@@ -75,8 +82,7 @@ class Estimate:
         """Place each pod on the last node, or on a new one; return whether later groups may still add nodes."""
         for pod in pods:
             last = self.names[-1] if self.names else None
-            if last is not None and not self.snapshot.check(pod, last):
-                self.put(pod, last)
+            if last is not None and self.on_last_node(pod, last):
                 continue
             if last is not None and last not in self.used:
                 return True  # the last node is empty: no other would take the pod either
@@ -87,6 +93,22 @@ class Estimate:
                 return True
             self.put(pod, name)
         return True
+
+    def on_last_node(self, pod: Json, last: str) -> bool:
+        """Place a pod on the last node; return whether it has a place.
+
+        What is spread over host names, and would be spread unevenly there, goes to any other node on which it fits. That
+        may be a node of the cluster, which then counts as a new one.
+        """
+        reasons = self.snapshot.check(pod, last)
+        name: str | None = last
+        if reasons:
+            if UNEVEN not in reasons or not is_spread_over_hosts(pod):
+                return False
+            name = self.snapshot.find(pod, lambda place: place.name != last)
+        if name is not None:
+            self.put(pod, name)
+        return name is not None
 
     def add_node(self) -> str:
         made = fresh_copy(self.template, f"e-{len(self.names)}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.nodes.reference.drain_rules import replicas_of
+from tests.nodes.reference.places import pod_key
 from tests.nodes.reference.pod_kinds import controller
-from tests.nodes.reference.snapshot import pod_key
 from tests.nodes.reference.world import Json, World
 
 LISTED = {

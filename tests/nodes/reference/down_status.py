@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import floor, isfinite
 
 from tests.nodes.reference.actuation import ScaledDown
+from tests.nodes.reference.places import pod_key
 from tests.nodes.reference.planner import Planner
-from tests.nodes.reference.snapshot import pod_key
 from tests.nodes.reference.utilization import Utilization
 from tests.nodes.reference.world import Json, World
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from tests.nodes.reference import drawn_rules, objects, traits
 from tests.nodes.reference.node_marks import CANDIDATE, TO_BE_DELETED
-from tests.nodes.reference.snapshot import Place, refusals
+from tests.nodes.reference.places import Place
+from tests.nodes.reference.snapshot import refusals
 from tests.nodes.reference.traits import Traits
 from tests.nodes.reference.world import Json
 
@@ -342,7 +343,7 @@ class Drawn:
                 place.pods.append(self._mirror(place.name))
             for _ in range(draw.choice((0, 0, 1, 2, 3))):
                 one = self.pod(draw.choice(self.templates), before(START, minutes(40)))
-                if not refusals(one, place):
+                if not refusals(one, place, places, {}):
                     place.pods.append(self._aged(objects.bound(one, place.name)))
             kept["Pod"] += place.pods
 
@@ -376,7 +377,7 @@ class Drawn:
             meta = {**template["metadata"], "ownerReferences": [objects.owner("DaemonSet", "agent")]}
             shape = {"cpu": 100, "memory": 64, "metadata": meta, "spec": spec}
             pod = objects.pod(name, at, shape, namespace="kube-system")
-            if not refusals(pod, place):
+            if not refusals(pod, place, [place], {}):
                 made.append(objects.bound(pod, place.name))
         return made
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from tests.nodes.reference.accelerators import has_accelerator
 from tests.nodes.reference.group_options import utilization_threshold
 from tests.nodes.reference.node_marks import is_being_deleted, is_ready
-from tests.nodes.reference.snapshot import Place, Snapshot
+from tests.nodes.reference.places import Place
+from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.utilization import Utilization, utilization
 from tests.nodes.reference.world import Json, World
 

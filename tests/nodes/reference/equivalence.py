@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.pod_kinds import MOST_KINDS, controller, is_daemon, like
-from tests.nodes.reference.snapshot import Place, Snapshot
+from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.world import Json
 
 

@@ -5,7 +5,7 @@ The recording notes each of them; upstream's client would count repeated ones to
 
 from __future__ import annotations
 
-from tests.nodes.reference.snapshot import pod_key
+from tests.nodes.reference.places import pod_key
 from tests.nodes.reference.world import Json, World
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tests.conformance.nodes_world import EVICTION_REFUSED
 from tests.nodes.reference import events
+from tests.nodes.reference.places import pod_key
 from tests.nodes.reference.pod_kinds import is_daemon, is_mirror, note
-from tests.nodes.reference.snapshot import pod_key
 from tests.nodes.reference.world import Json, World
 
 from kubetide.units.time import Duration, seconds

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.prices import score
 from tests.nodes.reference.priorities import of_highest_priority
-from tests.nodes.reference.snapshot import Place, amount, requests
+from tests.nodes.reference.snapshot import amount, requests
 from tests.nodes.reference.world import Json, World
 
 

@@ -9,8 +9,9 @@ from tests.nodes.reference import drawn_rules, objects
 from tests.nodes.reference.actuation import DELAY_DELETION
 from tests.nodes.reference.drawn import Drawn
 from tests.nodes.reference.node_marks import TO_BE_DELETED, has_taint, taint_time
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.pod_kinds import is_expendable
-from tests.nodes.reference.snapshot import Place, refusals
+from tests.nodes.reference.snapshot import refusals
 from tests.nodes.reference.world import Json, Key, World
 
 from kubetide.units.time import ZERO, Duration, Instant, after, before, format_rfc3339, seconds
@@ -235,7 +236,7 @@ class Life:
             # An expendable pod would be pushed out again; so it stays off the nodes that were bought for others.
             expendable = is_expendable(pod, world.flags.whole("expendable-pods-priority-cutoff"))
             there = [one for one in places if not expendable or "-x" not in one.name]
-            place = next((one for one in there if not refusals(pod, one)), None)
+            place = next((one for one in there if not refusals(pod, one, places, world.namespaces)), None)
             if place is not None:
                 placed = objects.bound(pod, place.name)
                 place.pods.append(placed)

@@ -12,13 +12,14 @@ from tests.nodes.reference.deletions import Deletions
 from tests.nodes.reference.down_status import scale_down_status
 from tests.nodes.reference.group_options import UPCOMING, is_atomic
 from tests.nodes.reference.missing_pods import hide_missing
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.planner import Planner
 from tests.nodes.reference.pod_kinds import has_ended, identity, is_expendable
 from tests.nodes.reference.pod_lists import PodLists, all_are_new
 from tests.nodes.reference.registry import Registry, is_failed
 from tests.nodes.reference.scale_up import ScaleUp
 from tests.nodes.reference.seen_nodes import as_seen
-from tests.nodes.reference.snapshot import Place, Snapshot
+from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.status_document import StatusDocument
 from tests.nodes.reference.templates import Templates, fresh_copy
 from tests.nodes.reference.up_status import Remaining, UpStatus
@@ -138,7 +139,7 @@ class Autoscaler:
             place = places.get(pod["spec"].get("nodeName", ""))
             if place is not None and not is_expendable(pod, cutoff):
                 place.pods.append(pod)
-        self.snapshot.begin(list(places.values()))
+        self.snapshot.begin(list(places.values()), world.namespaces)
         templates = self.templates.process(world, self.snapshot, nodes, now)
         self.registry.refresh(nodes, set(templates))
         not_tried = UpStatus("ScaleUpNotTried")

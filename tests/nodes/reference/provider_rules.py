@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.similar import Ratios, are_similar
-from tests.nodes.reference.snapshot import Place
 from tests.nodes.reference.world import World
 
 POOL_LABELS = ("agentpool", "kubernetes.azure.com/agentpool")

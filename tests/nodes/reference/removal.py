@@ -8,8 +8,9 @@ from tests.nodes.reference.disruptions import Disruptions
 from tests.nodes.reference.drain_rules import pods_to_move
 from tests.nodes.reference.hinting import Hinting
 from tests.nodes.reference.node_marks import TO_BE_DELETED, taints
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.pod_kinds import unbound
-from tests.nodes.reference.snapshot import Place, Snapshot
+from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.world import Json, World
 
 from kubetide.units.time import seconds

@@ -10,11 +10,12 @@ from tests.nodes.reference.binpacking import Estimate, node_limit
 from tests.nodes.reference.equivalence import PodGroup, grouped, reject_all, reject_failed, those_that_fit
 from tests.nodes.reference.expanders import Option, choose
 from tests.nodes.reference.group_options import is_atomic
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.provider_rules import are_alike
 from tests.nodes.reference.quotas import Quotas
 from tests.nodes.reference.registry import Registry
 from tests.nodes.reference.similar import Resize, balanced
-from tests.nodes.reference.snapshot import Place, Snapshot
+from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.up_status import Remaining, UpStatus
 from tests.nodes.reference.world import CloudRefusal, Group, Json, World
 

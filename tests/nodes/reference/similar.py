@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.nodes.reference.snapshot import Place, requests
+from tests.nodes.reference.places import Place
+from tests.nodes.reference.snapshot import requests
 from tests.nodes.reference.world import Group
 
 from kubetide.scheduling.estimator.unstable_sort import descending_order

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 from tests.nodes.reference.node_affinity import admits
+from tests.nodes.reference.places import Place
+from tests.nodes.reference.pod_affinity import Namespaces, affinity_refusal
+from tests.nodes.reference.spread import spread_refusal
+from tests.nodes.reference.tolerations import tolerates, tolerates_all
 from tests.nodes.reference.world import Json
 
 from kubetide.units.quantity import milli, whole
-
-
-@dataclass
-class Place:
-    """A node and the pods that are on it, or are thought to be."""
-
-    node: Json
-    pods: list[Json] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return str(self.node["metadata"]["name"])
-
-    def copy(self) -> Place:
-        return Place(self.node, list(self.pods))
-
-
-def pod_key(pod: Json) -> tuple[str, str]:
-    return pod["metadata"].get("namespace", ""), pod["metadata"]["name"]
 
 
 def amount(resource: str, value: str | float) -> int:
@@ -55,64 +40,34 @@ def allocatable(node: Json) -> dict[str, int]:
     return {name: amount(name, value) for name, value in given.items()}
 
 
-def tolerates(pod: Json, taint: Json) -> bool:
-    for one in pod["spec"].get("tolerations") or ():
-        if one.get("effect") and one["effect"] != taint["effect"]:
-            continue
-        if one.get("key") and one["key"] != taint["key"]:
-            continue
-        if one.get("operator") == "Exists" and (one.get("key") == taint["key"] or not one.get("key")):
-            return True
-        if (
-            one.get("operator", "Equal") == "Equal"
-            and one.get("key")
-            and one.get("value", "") == taint.get("value", "")
-        ):
-            return True
-    return False
+def refusals(pod: Json, place: Place, places: Sequence[Place], namespaces: Namespaces) -> list[str]:
+    """Reasons of the first filter that refuses the pod, in the order of the scheduler's default plugins; none: it fits.
 
-
-def refusals(pod: Json, place: Place) -> list[str]:
-    """Reasons of the first filter that refuses the pod, in the order of the scheduler's default plugins; none: it fits."""
+    `places` are all nodes, this one among them: rules between pods count over all of them.
+    """
     spec = place.node.get("spec") or {}
     unschedulable = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     if spec.get("unschedulable") and not tolerates(pod, unschedulable):
         return ["node(s) were unschedulable"]
     if pod["spec"].get("nodeName") and pod["spec"]["nodeName"] != place.name:
         return ["node(s) didn't match the requested node name"]
-    for taint in spec.get("taints") or ():
-        if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerates(pod, taint):
-            return ["node(s) had untolerated taint(s)"]
+    if not tolerates_all(pod, place.node):
+        return ["node(s) had untolerated taint(s)"]
     if not admits(pod["spec"], place.node):
         return ["node(s) didn't match Pod's node affinity/selector"]
     if any(port in host_ports(other) for other in place.pods for port in host_ports(pod)):
         return ["node(s) didn't have free ports for the requested pod ports"]
-    return short_of(pod, place) or repelled(pod, place)
+    return (
+        short_of(pod, place)
+        or spread_refusal(pod, place, places)
+        or affinity_refusal(pod, place, places, namespaces)
+    )
 
 
 def host_ports(pod: Json) -> list[tuple[int, str]]:
     """Ports of the node that the pod takes, on all addresses."""
     ports = [port for one in pod["spec"].get("containers", ()) for port in one.get("ports") or ()]
     return [(one["hostPort"], one.get("protocol", "TCP")) for one in ports if one.get("hostPort")]
-
-
-def repelled(pod: Json, place: Place) -> list[str]:
-    """Anti-affinity by host name: of the pods that are there, and then of the pod itself."""
-    if any(_shuns(other, pod) for other in place.pods):
-        return ["node(s) didn't satisfy existing pods anti-affinity rules"]
-    if any(_shuns(pod, other) for other in place.pods):
-        return ["node(s) didn't match pod anti-affinity rules"]
-    return []
-
-
-def _shuns(pod: Json, other: Json) -> bool:
-    """Return whether the pod refuses to share a node with the other one."""
-    anti = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
-    labels = other["metadata"].get("labels") or {}
-    return pod_key(pod)[0] == pod_key(other)[0] and any(
-        all(labels.get(name) == value for name, value in one["labelSelector"]["matchLabels"].items())
-        for one in anti.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-    )
 
 
 def short_of(pod: Json, place: Place) -> list[str]:
@@ -138,10 +93,11 @@ class Snapshot:
     places: list[Place] = field(default_factory=list)
     saved: list[list[Place]] = field(default_factory=list)
     last_index: int = 0
+    namespaces: Namespaces = field(default_factory=dict)
 
-    def begin(self, places: list[Place]) -> None:
+    def begin(self, places: list[Place], namespaces: Namespaces) -> None:
         """Start a loop: forget nodes, pods and forks, keep the index."""
-        self.places, self.saved = places, []
+        self.places, self.saved, self.namespaces = places, [], namespaces
 
     def fork(self) -> None:
         self.saved.append(self.places)
@@ -181,7 +137,7 @@ class Snapshot:
     def check(self, pod: Json, name: str) -> list[str]:
         place = self.get(name)
         assert place is not None
-        return refusals(pod, place)
+        return refusals(pod, place, self.places, self.namespaces)
 
     def find(self, pod: Json, matches: Callable[[Place], bool] = lambda _: True) -> str | None:
         """Return the first node on which the pod fits, from the one after the last that was found; that one is remembered.
@@ -193,7 +149,7 @@ class Snapshot:
             place = self.places[index]
             if (place.node.get("spec") or {}).get("unschedulable") or not matches(place):
                 continue
-            if not refusals(pod, place):
+            if not refusals(pod, place, self.places, self.namespaces):
                 self.last_index = index
                 return place.name
         return None

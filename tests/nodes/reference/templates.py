@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from tests.nodes.reference.node_affinity import admits
 from tests.nodes.reference.node_marks import is_ready, ready_since
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.pod_kinds import controller, is_daemon, is_mirror, is_terminating
 from tests.nodes.reference.seen_nodes import is_startup_taint
-from tests.nodes.reference.snapshot import Place, Snapshot, tolerates
+from tests.nodes.reference.snapshot import Snapshot
+from tests.nodes.reference.tolerations import tolerates_all
 from tests.nodes.reference.world import Flags, Group, Json, World
 
 from kubetide.units.time import minutes
@@ -145,8 +147,7 @@ def _runs_on(daemon_set: Json, node: Json) -> bool:
         return False
     if not admits(spec, node):
         return False
-    hard = [one for one in node["spec"].get("taints") or () if one["effect"] in ("NoSchedule", "NoExecute")]
-    return all(tolerates({"spec": spec}, one) for one in hard)
+    return tolerates_all({"spec": spec}, node)
 
 
 def _daemon_pod(daemon_set: Json, place: Place) -> Json:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.nodes.reference.expanders import Choice
+from tests.nodes.reference.places import pod_key
 from tests.nodes.reference.similar import Resize
-from tests.nodes.reference.snapshot import pod_key
 from tests.nodes.reference.world import Json
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from tests.nodes.reference import accelerators
 from tests.nodes.reference.drain_rules import is_long_terminating
 from tests.nodes.reference.group_options import ignores_daemons
+from tests.nodes.reference.places import Place
 from tests.nodes.reference.pod_kinds import is_daemon, is_mirror
-from tests.nodes.reference.snapshot import Place, allocatable, requests
+from tests.nodes.reference.snapshot import allocatable, requests
 from tests.nodes.reference.world import Group, World
 
 

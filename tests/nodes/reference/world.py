@@ -191,6 +191,13 @@ class World:
         """Objects of a kind in order of namespace and name."""
         return [one for _, one in sorted(self.objects.get(kind, {}).items())]
 
+    @property
+    def namespaces(self) -> dict[str, dict[str, str]]:
+        """Labels of each Namespace."""
+        return {
+            one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in self.listed("Namespace")
+        }
+
     def pods_on(self, node: str) -> list[Json]:
         return [one for one in self.listed("Pod") if one["spec"].get("nodeName") == node]
 
