@@ -234,6 +234,21 @@ def test_existing_nodes_affect_new_ones():
     assert [run_to_end(estimator.estimate(one, (), [0], Limits())).nodes for one in (far, here)] == [0, 1]
 
 
+@pytest.mark.parametrize(("full_nodes", "least_domains", "nodes"), [(0, 3, 3), (0, 5, 5), (2, 5, 20)])
+def test_new_nodes_are_the_domains_that_a_spread_requires(full_nodes, least_domains, nodes):
+    """Pods that must stand on so many nodes at least are one a node up to that number, and then share them evenly."""
+    snapshot = Snapshot()
+    spread = neighbour("p", "a", "a", (f"spread {HOSTNAME}",), 100, 1, least_domains)
+    for at in range(full_nodes):
+        snapshot.set_node(make_node(f"n{at}", cpu="0m"))
+        snapshot.add_pod(plain.renamed(spread, f"old-{at}"), f"n{at}")
+    groups, template = numbered([(spread, 40)]), make_node("t", cpu="4000m", pods=40)
+    found = estimate(snapshot, template, (), groups, Limits())
+    count, counts, *_ = reference_estimate(snapshot, template, (), groups, Limits(), 1)
+    assert found.nodes == count == nodes
+    assert [found.pods_on(name) for name in found.added] == [{0: counts[0][name]} for name in found.added]
+
+
 def with_claim(number):
     """A pod with claim ``c<number>``; every other one has anti-affinity to its like by hostname."""
     made = neighbour(f"p{number}", "a", "a", (f"apart {HOSTNAME}",) if number % 2 else (), 300, 1, None)

@@ -153,6 +153,7 @@ class ForkedPacking:
         """Add nodes that take as many pods as the two before: nothing that the next one sees is different."""
         last = len(self._snapshot) - 1
         number = min(work.left, work.shared_quota(last)) // each
+        number = min(number, work.nodes_before_least_counts())
         if self._max_nodes is not None:
             number = min(number, self._max_nodes - len(self.added))
         if self.pausing is not None and number > REPEATED_IN_A_PART:

@@ -93,6 +93,23 @@ class ForkedGroup:
         terms = terms_of(self._known) or ()
         return min((term.quota(row) for term in terms if is_shared(term)), default=UNLIMITED)
 
+    def nodes_before_least_counts(self) -> int:
+        """Return how many nodes can be added before a spread by hostname has the domains that it requires.
+
+        With so many domains the least-filled one is no longer taken for empty, so the next node may take more.
+        """
+        terms = terms_of(self._known) or ()
+        return min(
+            (
+                term.rule.min_domains - term.table.domains - 1
+                for term in terms
+                if isinstance(term, SpreadTerm)
+                and term.topology_key == HOSTNAME
+                and not term.rule.counts_least(term.table.domains)
+            ),
+            default=UNLIMITED,
+        )
+
     def scan(self, existing: int, start: int) -> int:
         """Deal pods out over the added nodes, the rows from ``existing`` on; return where the next scan begins."""
         while self.left:
