@@ -249,6 +249,27 @@ def test_new_nodes_are_the_domains_that_a_spread_requires(full_nodes, least_doma
     assert [found.pods_on(name) for name in found.added] == [{0: counts[0][name]} for name in found.added]
 
 
+@pytest.mark.parametrize(
+    ("rules", "old_pods", "pods", "nodes"),
+    [((f"apart {HOSTNAME}",), 3, 5, 5), ((), 4, 9, 5)],
+)
+def test_pods_fall_back_on_a_zone_that_new_nodes_open(rules, old_pods, pods, nodes):
+    """Once new nodes have made up the arrears of their zone, a pod that is uneven on the last one goes to a node of the other zone."""
+    snapshot = Snapshot()
+    pod = neighbour("p", "a", "a", ("spread zone", f"spread {HOSTNAME}", *rules), 100, 1, None)
+    snapshot.set_node(make_node("free", labels={"zone": "x"}, pods=2))
+    snapshot.set_node(make_node("full", labels={"zone": "x"}, cpu="0m"))
+    for at in range(old_pods):
+        snapshot.add_pod(plain.renamed(pod, f"old-{at}"), "full")
+    groups, template = numbered([(pod, pods)]), make_node("t", labels={"zone": "y"}, pods=40)
+    found = estimate(snapshot, template, (), groups, Limits())
+    count, counts, *_ = reference_estimate(snapshot, template, (), groups, Limits(), 1)
+    assert found.nodes == count == nodes
+    assert found.borrowed == ("free",)
+    placed = {name: found.pods_on(name) for name in (*found.added, *found.borrowed)}
+    assert {name: one[0] for name, one in placed.items() if one} == counts[0]
+
+
 def with_claim(number):
     """A pod with claim ``c<number>``; every other one has anti-affinity to its like by hostname."""
     made = neighbour(f"p{number}", "a", "a", (f"apart {HOSTNAME}",) if number % 2 else (), 300, 1, None)

@@ -132,25 +132,34 @@ class ForkedPacking:
                     return
                 took = work.placed.get(last, 0) if last >= work.first_new else None
                 alike = not work.pod_class.names_nodes and not work.has_own_claims
-                if took and took == before and not fallen_back and alike:
-                    self._repeat(work, took)
-                    if not work.left:
-                        return
+                if took and took == before and alike and not fallen_back:
+                    repeated = self._repeat(work, took)
+                    if repeated and not (work.left and self._is_part_over):
+                        continue
                 before = None if fallen_back else took
             if self._max_nodes is not None and len(self.added) >= self._max_nodes:
                 self.may_add = False
                 return
+            if self._is_part_over:
+                self._going = work
+                return
             if self.pausing is not None:
-                if self.pausing <= 0:
-                    self._going = work
-                    return
                 self.pausing -= 1
             self._add(1)
             if not work.capacity_of(len(self._snapshot) - 1):
                 return
 
-    def _repeat(self, work: ForkedGroup, each: int) -> None:
-        """Add nodes that take as many pods as the two before: nothing that the next one sees is different."""
+    @property
+    def _is_part_over(self) -> bool:
+        return self.pausing is not None and self.pausing <= 0
+
+    def _repeat(self, work: ForkedGroup, each: int) -> bool:
+        """Add nodes that take as many pods as the two before, as long as the next one sees nothing different.
+
+        Return whether there are any. When they are full, a pod may fall back on another node.
+        """
+        if work.may_open_others():
+            return False
         last = len(self._snapshot) - 1
         number = min(work.left, work.shared_quota(last)) // each
         number = min(number, work.nodes_before_least_counts())
@@ -162,6 +171,7 @@ class ForkedPacking:
             first = len(self._snapshot)
             self._add(number)
             work.put(np.arange(first, first + number), np.full(number, each, np.int64))
+        return number > 0
 
     def _add(self, number: int) -> None:
         first = len(self.added)

@@ -93,6 +93,22 @@ class ForkedGroup:
         terms = terms_of(self._known) or ()
         return min((term.quota(row) for term in terms if is_shared(term)), default=UNLIMITED)
 
+    def may_open_others(self) -> bool:
+        """Return whether pods on new nodes may open nodes of other domains, on which pods may then fall back.
+
+        Where the domain of the new nodes has the fewest pods, each pod on them lets the other domains have more.
+        """
+        known = self._known
+        terms = terms_of(known) or ()
+        others = [term for term in terms if not (isinstance(term, SpreadTerm) and is_shared(term))]
+        if len(others) == len(terms) or not self.pod_class.spreads_by_hostname:
+            return False
+        capacity = self._capacity(known, others, known.static & ~np.array(self._snapshot.unschedulable))
+        for term in others:
+            if isinstance(term, SpreadTerm) and term.counted:
+                np.minimum(capacity, places_of(term, 0, len(capacity)), out=capacity)
+        return bool(capacity.any())
+
     def nodes_before_least_counts(self) -> int:
         """Return how many nodes can be added before a spread by hostname has the domains that it requires.
 
