@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from tests.nodes.reference import drawn_rules, objects, traits
+from tests.nodes.reference.drawn_flags import FLAGS, SLOW_FLAGS
+from tests.nodes.reference.drawn_relations import Relations
 from tests.nodes.reference.node_marks import CANDIDATE, TO_BE_DELETED
 from tests.nodes.reference.places import Place
 from tests.nodes.reference.snapshot import refusals
@@ -18,65 +18,6 @@ from tests.nodes.reference.world import Json
 from kubetide.units.time import Instant, before, format_rfc3339, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-01-01T00:00:00Z")
-FLAGS: Mapping[str, tuple[Any, ...]] = {
-    "balance-similar-node-groups": ("true", "false"),
-    "blocking-system-pod-distruption-timeout": ("1h", "10m"),
-    "cordon-node-before-terminating": ("true", "false"),
-    "cores-total": ("0:320000", "0:320000", "0:20", "12:40"),
-    "daemonset-eviction-for-empty-nodes": ("true", "false"),
-    "daemonset-eviction-for-occupied-nodes": ("true", "false"),
-    "enforce-node-group-min-size": ("true", "false"),
-    "expander": ("random", "least-waste", "most-pods", "least-nodes", "most-pods,least-waste"),
-    "expendable-pods-priority-cutoff": (-10, -10, 0),
-    "force-delete-failed-nodes": ("true", "false"),
-    "force-delete-unregistered-nodes": ("true", "false"),
-    "force-ds": ("true", "false", "false"),
-    "ignore-daemonsets-utilization": ("true", "false"),
-    "ignore-mirror-pods-utilization": ("true", "false"),
-    "initial-node-group-backoff-duration": ("5m", "1m"),
-    "max-bulk-soft-taint-count": (10, 1, 0),
-    "max-drain-parallelism": (1, 2, 3),
-    "max-graceful-termination-sec": (600, 20),
-    "max-node-group-backoff-duration": ("30m", "2m"),
-    "max-node-provision-time": ("15m", "3m"),
-    "max-nodes-per-scaleup": (1000, 2),
-    "max-nodes-total": (0, 0, 0, 6, 9),
-    "max-scale-down-parallelism": (10, 3, 1),
-    "max-total-unready-percentage": (45, 20),
-    "memory-total": ("0:6400000", "0:6400000", "24:80"),
-    "min-replica-count": (0, 0, 2),
-    "new-pod-scale-up-delay": ("0s", "0s", "30s"),
-    "node-deletion-candidate-ttl": ("0s", "10m"),
-    "node-group-backoff-reset-timeout": ("3h", "3m"),
-    "ok-total-unready-count": (3, 3, 0),
-    "salvo-scale-up": ("true", "false"),
-    "scale-down-delay-after-add": ("0s", "1m", "10m"),
-    "scale-down-delay-after-delete": ("0s", "0s", "2m"),
-    "scale-down-delay-after-failure": ("3m", "0s"),
-    "scale-down-delay-type-local": ("false", "false", "true"),
-    "scale-down-enabled": ("true", "true", "true", "false"),
-    "scale-down-unneeded-time": ("0s", "1m", "2m"),
-    "scale-down-unready-enabled": ("true", "true", "false"),
-    "scale-down-unready-time": ("20m", "1m"),
-    "scale-down-utilization-threshold": ("0.5", "0.5", "0.7", "0.9"),
-    "scale-from-unschedulable": ("true", "false"),
-    "scale-up-from-zero": ("true", "false"),
-    "skip-nodes-with-custom-controller-pods": ("true", "false"),
-    "skip-nodes-with-local-storage": ("true", "false"),
-    "skip-nodes-with-system-pods": ("true", "false"),
-    "status-config-map-name": ("cluster-autoscaler-status", "state"),
-    "unremovable-node-recheck-timeout": ("5m", "30s", "0s"),
-    "write-status-configmap": ("true", "true", "false"),
-}
-SLOW_FLAGS: Mapping[str, tuple[Any, ...]] = {
-    "drain-priority-config": ("", "0:60", "0:5,100:0"),
-    "max-pod-eviction-time": ("2m", "35s", "0s"),
-    "node-delete-delay-after-taint": ("5s", "40s", "0s"),
-    # So it never ends at the moment at which another node is ready: either may come first then.
-    "node-deletion-batcher-interval": ("0s", "21s", "101s"),
-    "node-deletion-delay-timeout": ("2m", "12s", "0s"),
-}
-"""Flags of lives in which deletions last for several loops."""
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -102,6 +43,7 @@ class Drawn:
     slow: bool = False
     """Whether deletions last: evictions are refused, and nodes ask to wait."""
     traits: Traits = field(init=False)
+    relations: Relations = field(init=False)
     alike: bool = False
     """Whether groups have labels of which some clouds say that they do not count."""
     made: int = 0
@@ -123,6 +65,7 @@ class Drawn:
             options["balance-similar-node-groups"] = draw.choice(("true", "false"))
             options["enforce-node-group-min-size"] = draw.choice(("true", "true", "false"))
         self.traits = Traits.drawn(draw, options)
+        self.relations = Relations.drawn(self.seed, options)
         options.setdefault("scale-down-unneeded-time", "1m")
         options.setdefault("scale-down-delay-after-add", draw.choice(("0s", "1m")))
         if options.get("enforce-node-group-min-size") == "true":
@@ -156,6 +99,7 @@ class Drawn:
         kept = self.story["cluster"]["objects"]
         for kind in (*OWNERS, "Pod", "DaemonSet", "PodDisruptionBudget"):
             kept[kind] = []
+        kept["Namespace"] = self.relations.namespaces()
         for number in range(draw.randint(2, 4)):
             self._draw_workload(f"w{number}")
         if draw.random() < 0.35:
@@ -172,7 +116,9 @@ class Drawn:
             if draw.random() < 0.95 and kind in OWNERS:
                 wanted = {"replicas": draw.randint(1, 4), **self.traits.owner(kind)}
                 kept[kind].append(objects.workload(kind, name, namespace=namespace, **wanted))
+        self.relations.label(metadata)
         spec, notes = self._rules(name)
+        self.relations.constrain(spec, name)
         if notes:
             metadata["annotations"] = notes
         self.templates.append(
@@ -187,6 +133,7 @@ class Drawn:
                 **self.traits.template(),
             }
         )
+        self.relations.shrink(self.templates[-1])
         if draw.random() < 0.2:
             kept["PodDisruptionBudget"].append(self._budget(name, namespace))
 
@@ -265,6 +212,7 @@ class Drawn:
             labels |= drawn_rules.draw_labels(draw)
         taints = [TAINT] if draw.random() < (0.05 if self.alike else 0.2) else []
         labels |= traits.labels(special)
+        self.relations.place(labels)
         shape["accelerators"] = special.get("accelerators", 0)
         self.shapes[name] = {**shape, "labels": labels, "taints": taints}
         # Without a template upstream fails while a node of the group lacks its GPUs.
@@ -287,7 +235,7 @@ class Drawn:
                     draw.randint(1, 3),
                 )
             )
-            if self.traits.slow_to_start:
+            if self.traits.slow_to_start or self.relations.is_on:
                 for option in ("maxNodeProvisionTime", "maxNodeStartupTime"):
                     group["options"].pop(option, None)
         self.story["nodeGroups"].append(group)
@@ -337,13 +285,14 @@ class Drawn:
         """Put pods on the nodes: the DaemonSet's on all that it tolerates, of the others as many as come."""
         draw, kept = self.random, self.story["cluster"]["objects"]
         places = [Place(one["node"]) for one in self.story["cluster"]["nodes"]]
+        namespaces = {one["metadata"]["name"]: one["metadata"]["labels"] for one in kept["Namespace"]}
         for place in places:
             place.pods += self.daemon_pods(kept["DaemonSet"], place, before(START, minutes(50)))
             if draw.random() < 0.1:
                 place.pods.append(self._mirror(place.name))
             for _ in range(draw.choice((0, 0, 1, 2, 3))):
                 one = self.pod(draw.choice(self.templates), before(START, minutes(40)))
-                if not refusals(one, place, places, {}):
+                if not refusals(one, place, places, namespaces):
                     place.pods.append(self._aged(objects.bound(one, place.name)))
             kept["Pod"] += place.pods
 
@@ -386,6 +335,7 @@ class Drawn:
         name = f"{template['name']}-{self.made:03}"
         made = objects.pod(name, at, template, namespace=template["namespace"])
         self.traits.mark_pod(made)
+        self.relations.mark_pod(made)
         return made
 
 

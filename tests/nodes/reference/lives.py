@@ -14,7 +14,7 @@ from tests.nodes.reference.pod_kinds import is_expendable
 from tests.nodes.reference.snapshot import refusals
 from tests.nodes.reference.world import Json, Key, World
 
-from kubetide.units.time import ZERO, Duration, Instant, after, before, format_rfc3339, seconds
+from kubetide.units.time import ZERO, Duration, Instant, after, before, format_rfc3339, parse_rfc3339, seconds
 
 DELAY = f"{DELAY_DELETION}volumes"
 
@@ -138,10 +138,29 @@ class Life:
             template = draw.choice(self.drawn.templates)
             at = before(world.now, seconds(draw.choice((1, 20, 40))))
             changes += [_added(self.drawn.pod(template, at)) for _ in range(draw.choice((1, 2, 3, 5, 9)))]
+        given_up = self._given_up(world) if self.drawn.relations.is_on else set()
         for key, pod in sorted(world.pods.items()):
             of_node = pod["metadata"]["name"].startswith(("agent-", "proxy-"))
-            if key not in gone and not of_node and draw.random() < 0.12:
+            if key in gone or of_node:
+                continue
+            if draw.random() < 0.12 or key in given_up:
                 changes.append(_gone(pod))
+            elif self.drawn.relations.ends() and pod["spec"].get("nodeName"):
+                changes.append({"op": "update", "kind": "Pod", "object": _ending(pod, world.now)})
+
+    def _given_up(self, world: World) -> set[Key]:
+        """Return the pod of each workload that has waited longest, if that is longer than it takes to get a node.
+
+        Rules between pods may forbid a node that was bought for them. Where none of the pods that it was bought for goes
+        there, production backs the group off for them on purpose; upstream buys the same node again.
+        """
+        longest: dict[str, tuple[str, Key]] = {}
+        for key, pod in sorted(world.pods.items()):
+            since = pod["metadata"]["creationTimestamp"]
+            if not pod["spec"].get("nodeName") and parse_rfc3339(since) < before(world.now, seconds(150)):
+                workload = key[1].rsplit("-", 1)[0]
+                longest[workload] = min(longest.get(workload, (since, key)), (since, key))
+        return {key for _, key in longest.values()}
 
     def _break_nodes(self, world: World, gone: set[Key], changes: list[Json]) -> None:
         for name, one in sorted(world.nodes.items()):
@@ -227,15 +246,15 @@ class Life:
     def _schedule(self, world: World) -> list[Json]:
         """Bind waiting pods to the first node with room, as a scheduler would."""
         found = []
-        ready = [(name, one) for name, one in sorted(world.nodes.items()) if _is_ready(one)]
-        places = [Place(one, world.pods_on(name)) for name, one in ready]
+        places = [Place(one, world.pods_on(name)) for name, one in sorted(world.nodes.items())]
+        ready = [one for one in places if _is_ready(one.node)]
         by_priority = sorted(world.listed("Pod"), key=lambda one: -(one["spec"].get("priority") or 0))
         for pod in by_priority:
             if pod["spec"].get("nodeName"):
                 continue
             # An expendable pod would be pushed out again; so it stays off the nodes that were bought for others.
             expendable = is_expendable(pod, world.flags.whole("expendable-pods-priority-cutoff"))
-            there = [one for one in places if not expendable or "-x" not in one.name]
+            there = [one for one in ready if not expendable or "-x" not in one.name]
             place = next((one for one in there if not refusals(pod, one, places, world.namespaces)), None)
             if place is not None:
                 placed = objects.bound(pod, place.name)
@@ -250,6 +269,14 @@ def _is_ready(node: Json) -> bool:
 
 def _added(pod: Json) -> Json:
     return {"op": "add", "kind": "Pod", "object": pod}
+
+
+def _ending(pod: Json, at: Instant) -> Json:
+    """Return the pod once it is deleted. One that was deleted before stays as it is."""
+    changed = deepcopy(pod)
+    changed["metadata"].setdefault("deletionTimestamp", format_rfc3339(at))
+    changed["metadata"].setdefault("deletionGracePeriodSeconds", 30)
+    return changed
 
 
 def _gone(one: Json) -> Json:
