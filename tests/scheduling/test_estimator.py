@@ -270,6 +270,20 @@ def test_pods_fall_back_on_a_zone_that_new_nodes_open(rules, old_pods, pods, nod
     assert {name: one[0] for name, one in placed.items() if one} == counts[0]
 
 
+def test_daemon_pods_of_new_nodes_count_where_pods_are_spread():
+    """A DaemonSet's pod that a spread counts takes one place of its zone with each node."""
+    snapshot = Snapshot()
+    snapshot.set_node(make_node("full", labels={"zone": "x"}, cpu="0m"))
+    for at in range(20):
+        snapshot.add_pod(neighbour(f"old-{at}", "a", "a", (), 0, 1, None), "full")
+    spread, agent = (neighbour("p", "a", "a", rules, 100, 1, None) for rules in (("spread zone",), ()))
+    groups, template = numbered([(spread, 40)]), make_node("t", labels={"zone": "y"}, pods=4)
+    found = estimate(snapshot, template, [agent], groups, Limits())
+    count, counts, *_ = reference_estimate(snapshot, template, [agent], groups, Limits(), 1)
+    # Five nodes with a daemon pod and three others each; with the sixth's daemon pod the zone has all it may have.
+    assert (found.nodes, len(found.scheduled[0])) == (count, sum(counts[0].values())) == (5, 15)
+
+
 def with_claim(number):
     """A pod with claim ``c<number>``; every other one has anti-affinity to its like by hostname."""
     made = neighbour(f"p{number}", "a", "a", (f"apart {HOSTNAME}",) if number % 2 else (), 300, 1, None)

@@ -158,7 +158,7 @@ class ForkedPacking:
 
         Return whether there are any. When they are full, a pod may fall back on another node.
         """
-        if work.may_open_others():
+        if work.may_open_others() or work.is_spread_with(self._daemon_pods):
             return False
         last = len(self._snapshot) - 1
         number = min(work.left, work.shared_quota(last)) // each

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kubetide.objects.pod import Pod
 from kubetide.scheduling.estimator.capacity import (
     capacity_by_amounts,
     is_shared,
@@ -108,6 +109,20 @@ class ForkedGroup:
             if isinstance(term, SpreadTerm) and term.counted:
                 np.minimum(capacity, places_of(term, 0, len(capacity)), out=capacity)
         return bool(capacity.any())
+
+    def is_spread_with(self, daemon_pods: Sequence[Pod]) -> bool:
+        """Return whether each new node takes from what their domain may still have, by DaemonSet pods that it comes with."""
+        if not daemon_pods:
+            return False
+        terms = terms_of(self._known) or ()
+        tables = {
+            term.table for term in terms if isinstance(term, SpreadTerm) and term.topology_key != HOSTNAME
+        }
+        return any(
+            table in tables
+            for pod_class in dict.fromkeys(map(classify_unbound, daemon_pods))
+            for table in self._snapshot.counted_in(pod_class)
+        )
 
     def nodes_before_least_counts(self) -> int:
         """Return how many nodes can be added before a spread by hostname has the domains that it requires.
