@@ -87,6 +87,29 @@ def pods(names=tuple(f"p{number}" for number in range(9))):
     )
 
 
+def spread_pods(names=tuple(f"p{number}" for number in range(9)), *, most=2):
+    """Draw pods that count each other, spread by zone and by host."""
+    rules = st.builds(
+        TopologySpreadConstraint,
+        topology_key=st.sampled_from(("zone", HOSTNAME)),
+        max_skew=st.integers(1, 3),
+        min_domains=st.sampled_from((None, 3, 5)),
+        when_unsatisfiable=st.just("DoNotSchedule"),
+        label_selector=st.just(LabelSelector(match_labels={"app": "a"})),
+    )
+    return st.builds(
+        pod,
+        st.sampled_from(names),
+        st.just("default"),
+        st.sampled_from(("a", "a", "b")),
+        st.just([]),
+        st.just([]),
+        st.lists(rules, min_size=min(1, most), max_size=most),
+        st.sampled_from((0, 300, 1000)),
+        st.none(),
+    )
+
+
 def nodes(names=("n0", "n1", "n2", "n3", "n4")):
     return st.builds(
         lambda name, labels, tainted, cpu, count: make_node(

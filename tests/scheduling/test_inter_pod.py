@@ -164,29 +164,35 @@ def test_counts_that_pile_up_are_forgotten(monkeypatch):
     assert not snapshot.fits(classify(inter_pod.pod("p9", "default", "a", [], [], [], 0, None)), "n1")
 
 
-groups_of_pods = st.lists(st.tuples(inter_pod.pods(), st.integers(1, 12)), min_size=1, max_size=3).map(
-    lambda given: [
-        PodGroup(
-            tuple(plain.renamed(pod, f"g{number}-{index}") for index in range(count)),
-            classify(plain.renamed(pod, f"g{number}-0")),
-        )
-        for number, (pod, count) in enumerate(given)
-    ]
-)
+def groups_of(pods, most):
+    """Draw up to three groups of so many copies at the most."""
+    return st.lists(st.tuples(pods, st.integers(1, most)), min_size=1, max_size=3).map(
+        lambda given: [
+            PodGroup(
+                tuple(plain.renamed(pod, f"g{number}-{index}") for index in range(count)),
+                classify(plain.renamed(pod, f"g{number}-0")),
+            )
+            for number, (pod, count) in enumerate(given)
+        ]
+    )
+
+
+def templates(zones):
+    return st.builds(
+        lambda labels, cpu, count: make_node("t", labels=labels, cpu=f"{cpu}m", pods=count),
+        st.sampled_from([{"zone": zone} if zone else {} for zone in zones]),
+        st.integers(0, 6000),
+        st.integers(1, 8),
+    )
 
 
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(inter_pod.nodes(), max_size=4),
     st.lists(st.tuples(inter_pod.pods(), st.sampled_from(("n0", "n1", "n2"))), max_size=5),
-    st.builds(
-        lambda labels, cpu, count: make_node("t", labels=labels, cpu=f"{cpu}m", pods=count),
-        st.sampled_from(({"zone": "x"}, {"zone": "z"}, {})),
-        st.integers(0, 6000),
-        st.integers(1, 8),
-    ),
+    templates(("x", "z", "")),
     st.lists(inter_pod.pods(("agent",)), max_size=1),
-    groups_of_pods,
+    groups_of(inter_pod.pods(), 12),
     st.sampled_from((0, 1, 3, 20)),
     st.integers(0, 9),
 )
@@ -194,6 +200,27 @@ def test_estimates_are_those_of_one_pod_at_a_time(
     nodes, there, template, daemon_pods, groups, threshold, start
 ):
     """Counts per group and node, borrowed nodes, the limit and the scan position; the snapshot is as it was."""
+    compare(nodes, there, template, daemon_pods, groups, threshold, start)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(inter_pod.nodes(), max_size=4),
+    st.lists(st.tuples(inter_pod.spread_pods(), st.sampled_from(("n0", "n1", "n2"))), max_size=5),
+    templates(("x", "z")),
+    st.lists(inter_pod.spread_pods(("agent",), most=0), max_size=1),
+    groups_of(inter_pod.spread_pods(), 40),
+    st.sampled_from((0, 0, 20)),
+    st.integers(0, 9),
+)
+def test_estimates_of_many_spread_copies_are_those_of_one_pod_at_a_time(
+    nodes, there, template, daemon_pods, groups, threshold, start
+):
+    """Whole nodes are counted in one go, until the next one sees another count of domains or another zone with places."""
+    compare(nodes, there, template, daemon_pods, groups, threshold, start)
+
+
+def compare(nodes, there, template, daemon_pods, groups, threshold, start):
     snapshot = Snapshot()
     snapshot.set_facts(ClusterFacts(namespaces=inter_pod.NAMESPACES))
     for node in nodes:
