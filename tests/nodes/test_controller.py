@@ -10,6 +10,7 @@ from kubetide.nodes.capacity.definitions import definitions
 from kubetide.objects.capacity import condition_of
 from kubetide.objects.kinds import (
     CAPACITY_BUFFERS,
+    CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     POD_TEMPLATES,
@@ -146,6 +147,19 @@ def test_status_object_is_written():
         await world.controller.close()
 
     play(story)
+
+
+def test_a_status_object_that_others_write_is_left_alone():
+    """Without --write-status-configmap the object is neither written nor deleted at the end: another autoscaler may own it."""
+    body = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": "theirs"}}
+
+    async def story(world):
+        await world.cluster.create(CONFIG_MAPS, body, namespace="kube-system")
+        await world.after(minutes(1))
+        await world.controller.close()
+        assert await world.status() == "theirs"
+
+    play(story, write_status_configmap=False)
 
 
 @pytest.mark.parametrize(("prompt", "grown"), [(False, 0), (True, 1)])

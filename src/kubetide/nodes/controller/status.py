@@ -21,6 +21,7 @@ class StatusMap:
         self._cluster = cluster
         self._name = settings.status_config_map_name
         self._namespace = settings.namespace
+        self._is_ours = settings.write_status_configmap
         self.failures = 0
         self._unsaved: str | None = None
 
@@ -67,6 +68,11 @@ class StatusMap:
         self._unsaved = None
 
     async def remove(self) -> None:
-        """Delete the object; a failure is ignored."""
+        """Delete the object, unless somebody else writes it; a failure is ignored.
+
+        Source: Cluster Autoscaler, ``ExitCleanUp``, which leaves it alone without ``--write-status-configmap``.
+        """
+        if not self._is_ours:
+            return
         with suppress(ApiError):
             await self._cluster.delete(CONFIG_MAPS, self._name, namespace=self._namespace)
