@@ -11,7 +11,7 @@ from tests.runtime.series.scraped import reported
 
 from kubetide.embedded.cloud import CallFailure, CloudFaults, GroupSpec, Window
 from kubetide.nodes.facts.devices import DeviceChanges
-from kubetide.nodes.series.kinds import kind_of_group, kind_of_node
+from kubetide.nodes.series.kinds import KindCounter, kind_of_group, kind_of_node
 from kubetide.nodes.series.node_gauges import NodeGauges
 from kubetide.nodes.templates.device_mismatch import Mismatch, compare, device_mismatches
 from kubetide.objects.resource import DeviceAttribute, ResourcePool
@@ -49,6 +49,53 @@ def test_drivers_are_named_once_and_in_order(drivers, label):
     assert kind_of_group(world.state, "g") == (label, "", "")
     assert kind_of_node(world.state, "n") == (label, "", "")
     assert kind_of_group(world.state, "gone") == kind_of_node(world.state, "gone") == ("", "", "")
+
+
+GPUS = {"nvidia.com/gpu": "1"}
+AMD = {"amd.com/gpu": "1", "nvidia.com/gpu": "0"}
+
+
+@pytest.mark.parametrize(
+    ("labelled", "capacity", "allocatable", "promised", "values"),
+    [
+        ("t4", GPUS, GPUS, {}, ("t4", "nvidia.com/gpu")),
+        ("t4", GPUS, {}, {}, ("t4", "nvidia.com/gpu")),
+        ("mi300", AMD, AMD, {}, ("mi300", "amd.com/gpu")),
+        (None, GPUS, GPUS, {}, ("generic", "nvidia.com/gpu")),
+        (None, GPUS, {}, {}, ("", "")),
+        (None, {}, {}, GPUS, ("", "")),
+        ("t4", {}, {}, GPUS, ("missing-gpu", "nvidia.com/gpu")),
+        ("t4", {}, {}, {}, ("unexpected-label", "nvidia.com/gpu")),
+    ],
+)
+def test_gpus_are_named_by_label_and_what_is_there(labelled, capacity, allocatable, promised, values):
+    """As upstream's: a GPU without the cloud's label is generic, and a label without a GPU says which of both is wrong.
+
+    Source: Cluster Autoscaler, ``GetGpuInfoForMetrics``.
+    """
+    labels = {} if labelled is None else {"gpu": labelled}
+    status = {"capacity": capacity, "allocatable": allocatable}
+    made = template(status={"capacity": promised, "allocatable": promised})
+    world = World(
+        groups=[group("g", made=made, nodes=["n"])],
+        nodes=[node("n", labels=labels, status=status)],
+        settings={"gpu_label": "gpu"},
+    )
+    world.tick()
+    assert kind_of_node(world.state, "n") == ("", *values)
+
+
+def test_the_older_counters_count_gpu_nodes_alone():
+    """Dashboards that were built on upstream's deprecated counters of GPU nodes go on working."""
+    registry = Registry()
+    counter = KindCounter(registry, "removed_total", "removed_gpu_total", "Removed.", "reason")
+    counter.add(2, ("dra.net", "t4", "nvidia.com/gpu"), "empty")
+    counter.add(3, ("", "", ""), "empty")
+    assert read(registry, "cluster_autoscaler_") == {
+        ("removed_total", "", "", "", "empty"): 3,
+        ("removed_total", "dra.net", "t4", "nvidia.com/gpu", "empty"): 2,
+        ("removed_gpu_total", "t4", "nvidia.com/gpu", "empty"): 2,
+    }
 
 
 def test_a_group_is_reported_as_its_live_nodes_are():

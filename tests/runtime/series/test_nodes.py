@@ -277,7 +277,9 @@ def test_gpu_nodes_are_reported_apart():
         await world.after(minutes(5))
         [node, _] = (await world.cluster.list(NODES)).items
         kind = node.metadata.labels[GPU_LABEL]
-        assert world.read()["scaled_up_nodes_total", "", kind, "nvidia.com/gpu"] == 2
+        found = world.read()
+        assert found["scaled_up_nodes_total", "", kind, "nvidia.com/gpu"] == 2
+        assert found["scaled_up_gpu_nodes_total", kind, "nvidia.com/gpu"] == 2
 
     reported(story, groups)
 

@@ -28,7 +28,7 @@ from kubetide.nodes.series.bill import BillSeries
 from kubetide.nodes.series.demand import DemandSeries
 from kubetide.nodes.series.functions import FunctionSeries
 from kubetide.nodes.series.group_gauges import GroupGauges
-from kubetide.nodes.series.kinds import LABELS, UNKNOWN, kind_of_group, kind_of_node
+from kubetide.nodes.series.kinds import UNKNOWN, KindCounter, kind_of_group, kind_of_node
 from kubetide.nodes.series.node_gauges import NodeGauges
 from kubetide.nodes.series.removals import RemovalSeries
 from kubetide.nodes.series.template_gauges import TemplateGauges
@@ -76,19 +76,25 @@ class NodesSeries:
         self._main: Instant | None = None
         self._last = registry.gauge(f"{PREFIX}last_activity", "When a part last ran.", ("activity",))
         self._errors = registry.counter(f"{PREFIX}errors_total", "Ticks that ended with an error.", ("type",))
-        self._added = registry.counter(f"{PREFIX}scaled_up_nodes_total", "Nodes that were asked for.", LABELS)
-        self._failed = registry.counter(
-            f"{PREFIX}failed_scale_ups_total",
+        self._added = KindCounter(
+            registry, "scaled_up_nodes_total", "scaled_up_gpu_nodes_total", "Nodes that were asked for."
+        )
+        self._failed = KindCounter(
+            registry,
+            "failed_scale_ups_total",
+            "failed_gpu_scale_ups_total",
             "Scale-ups that failed.",
-            (*LABELS, "reason"),
+            "reason",
         )
         self._unmade = registry.counter(
             f"{PREFIX}failed_node_creations_total", "Machines that could not be made.", ("reason",)
         )
-        self._removed = registry.counter(
-            f"{PREFIX}scaled_down_nodes_total",
+        self._removed = KindCounter(
+            registry,
+            "scaled_down_nodes_total",
+            "scaled_down_gpu_nodes_total",
             "Nodes that were deleted.",
-            (*LABELS, "reason"),
+            "reason",
         )
         self._evicted = registry.counter(
             f"{PREFIX}evicted_pods_total", "Pods that were evicted, or could not be.", ("eviction_result",)
@@ -111,10 +117,10 @@ class NodesSeries:
         for error in ERRORS:
             self._errors.add(0, error)
         for reason in ("cloudProviderError", "apiCallError", "timeout"):
-            self._failed.add(0, *UNKNOWN, reason)
+            self._failed.add(0, UNKNOWN, reason)
             self._unmade.add(0, reason)
         for reason in ("underutilized", "empty", "unready"):
-            self._removed.add(0, *UNKNOWN, reason)
+            self._removed.add(0, UNKNOWN, reason)
         for result in ("succeeded", "failed"):
             self._evicted.add(0, result)
 
@@ -144,9 +150,9 @@ class NodesSeries:
     def _count_action(self, state: State, action: object, outcome: Outcome) -> None:
         done = outcome.status == "ok"
         if isinstance(action, IncreaseSize) and done:
-            self._added.add(action.delta, *kind_of_group(state, action.group))
+            self._added.add(action.delta, kind_of_group(state, action.group))
         elif isinstance(action, IncreaseSize) and outcome.status == "failed":
-            self._failed.add(1, *kind_of_group(state, action.group), "cloudProviderError")
+            self._failed.add(1, kind_of_group(state, action.group), "cloudProviderError")
         elif isinstance(action, CreateGroup) and done:
             self._created.add(1, "autoprovisioned")
         elif isinstance(action, DeleteGroup) and done:
@@ -154,7 +160,7 @@ class NodesSeries:
         elif isinstance(action, DeleteNodes) and done:
             for name in action.nodes:
                 node = state.nodes.get(name)
-                self._removed.add(1, *kind_of_node(state, name), self._why_removed(state, name, node))
+                self._removed.add(1, kind_of_node(state, name), self._why_removed(state, name, node))
         elif isinstance(action, EvictPod) and (done or outcome.error_code in GONE):
             self._evicted.add(1, "succeeded")
         elif isinstance(action, DeleteInstances) and action.why == "unregistered" and done:
@@ -170,9 +176,9 @@ class NodesSeries:
         if view is None:
             return
         for group, _ in view.timed_out:
-            self._failed.add(1, *kind_of_group(state, group), "timeout")
+            self._failed.add(1, kind_of_group(state, group), "timeout")
         for failure in view.failures:
-            self._failed.add(1, *kind_of_group(state, failure.group), failure.error_code)
+            self._failed.add(1, kind_of_group(state, failure.group), failure.error_code)
             self._unmade.add(failure.machines, failure.error_code)
 
     def _count_step(self, state: State, commands: Commands, now: Instant) -> None:
