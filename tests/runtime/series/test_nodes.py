@@ -14,9 +14,10 @@ from tests.runtime.series.scraped import NO_GPU, SMALL, Scraped, reported
 from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSpec, Window
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.node_gauges import NodeGauges
-from kubetide.objects.kinds import NODES
+from kubetide.objects.kinds import DAEMON_SETS, NODES, PODS
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.timing.clock import run_virtual
+from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import after, milliseconds, minutes, seconds
 
@@ -116,6 +117,35 @@ def test_nodes_that_go_are_counted_by_why():
         assert found["last_activity", "scaleDown"] > START / 1e9
 
     reported(story, **SHORT)
+
+
+def test_pods_of_daemon_sets_are_evicted_and_not_counted():
+    """Nobody waits for them to go, so as upstream they are no evictions that succeeded or failed."""
+
+    async def story(world):
+        await world.deploy(replicas=1, cpu="1500m")
+        await world.after(minutes(5))
+        labels = {"app": "agent"}
+        template = {"metadata": {"labels": labels}, "spec": builders.pod_spec()}
+        body = {
+            "metadata": {"name": "agent"},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+        agents = await world.cluster.create(DAEMON_SETS, body, namespace="default")
+        meta = {"name": "agent", "uid": agents.metadata.uid}
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", **meta, "controller": True}
+        on_node = {"spec": {"nodeName": world.nodes[0]}}
+        await world.cluster.create(
+            PODS, builders.pod("agent-1", owners=[owner], extra=on_node), namespace="default"
+        )
+        await world.scale("web", 0)
+        await world.after(minutes(10))
+        assert world.nodes == []
+        assert any(b'"op":"evictPod"' in bytes(one.commands) for one in world.recorder.records)
+        found = world.read()
+        assert found["evicted_pods_total", "succeeded"] == found["evicted_pods_total", "failed"] == 0
+
+    reported(story, daemonset_eviction_for_empty_nodes=True, **SHORT)
 
 
 def test_the_last_activity_is_told_in_whole_seconds():

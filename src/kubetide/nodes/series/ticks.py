@@ -162,7 +162,7 @@ class NodesSeries:
                 node = state.nodes.get(name)
                 self._removed.add(1, kind_of_node(state, name), self._why_removed(state, name, node))
         elif isinstance(action, EvictPod) and (done or outcome.error_code in GONE):
-            self._evicted.add(1, "succeeded")
+            self._evicted.add(_must_go(state, action), "succeeded")
         elif isinstance(action, DeleteInstances) and action.why == "unregistered" and done:
             self._unregistered.add(len(action.provider_ids))
 
@@ -212,6 +212,13 @@ class NodesSeries:
         self._templates.collect(controller.state)
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
+
+
+def _must_go(state: State, action: EvictPod) -> bool:
+    """Return whether the node waits for the pod to go: as upstream, DaemonSet pods that may stay are not counted."""
+    deletion = state.memory.scale_down.deletions.get(action.node)
+    known = () if deletion is None else deletion.pods
+    return all(one.needed for one in known if (one.name, one.uid) == (action.name, action.uid))
 
 
 def _unix(t: Instant) -> int:
