@@ -25,6 +25,7 @@ from kubetide.runtime.series import (
     show_holds,
     show_leases,
     show_loops,
+    show_process,
     show_skew,
 )
 from kubetide.runtime.timing.clock import run_virtual
@@ -113,6 +114,7 @@ def registered():
         show_not_understood(registry, dict)
         NodesSeries(registry, NodesWorld(clock, emit_per_nodegroup_metrics=True).controller, clock)
         show_leases(registry, {})
+        show_process(registry)
         show_skew(registry, lambda: 0)
         pods = PodsOfVpas(clock)
         AdmissionSeries(

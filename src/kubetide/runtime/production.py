@@ -48,7 +48,7 @@ from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.recording.records import RecordWriter
-from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
+from kubetide.runtime.series import ClientSeries, show_dropped, show_leases, show_process
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling.filters.in_use import plugins_sentence, use_filters, with_plugins
@@ -177,6 +177,7 @@ class _Process:
         electors = await self._electors(connection, clock, stack, requests)
         show_leases(registry, electors)
         show_dropped(registry, lambda: self._writer.dropped)
+        show_process(registry)
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
         cluster = await stack.enter_async_context(self._cluster(connection, clock, guard, requests))
         cloud = await self._cloud(cluster, clock, stack)

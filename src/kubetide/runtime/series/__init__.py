@@ -6,6 +6,7 @@ from kubetide.runtime.series.guards import show_dropped, show_holds
 from kubetide.runtime.series.leases import show_leases
 from kubetide.runtime.series.listening import ListeningRecorder
 from kubetide.runtime.series.loops import show_loops
+from kubetide.runtime.series.process import show_process
 
 __all__ = [
     "ClientSeries",
@@ -15,5 +16,6 @@ __all__ = [
     "show_holds",
     "show_leases",
     "show_loops",
+    "show_process",
     "show_skew",
 ]
