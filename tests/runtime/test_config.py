@@ -50,6 +50,17 @@ def test_flags_hold_over_the_environment_and_that_over_the_file(tmp_path):
         (("--", {"controllers": "horizontal,cron"}), "there is no loop 'cron'; there are horizontal, nodes"),
         (("--", {"controllers": "nodes"}), "set cloud-provider"),
         (("--", {"leader-elect-renew-deadline": "20s"}), "leader-elect-lease-duration must be greater"),
+        (
+            (
+                "--",
+                {
+                    "leader-elect-lease-duration": "900ms",
+                    "leader-elect-renew-deadline": "800ms",
+                    "leader-elect-retry-period": "100ms",
+                },
+            ),
+            "leader-elect-lease-duration must be at least 1s",
+        ),
         (("--", {"log-format": "xml"}), "it takes console or json"),
         (("--", {"kube-api-qps": "0"}), "kube-api-qps must be greater than 0"),
     ],

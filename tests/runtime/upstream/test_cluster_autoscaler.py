@@ -217,6 +217,10 @@ def test_every_flag_can_be_given_with_what_holds_anyway(name):
         ("--leader-elect-renew-deadline=15s", "--leader-elect-lease-duration: must be greater than"),
         ("--leader-elect-retry-period=10s", "must be greater than 1.2 times --leader-elect-retry-period"),
         ("--leader-elect-retry-period=0s", "must be greater than zero"),
+        (
+            "--leader-elect-lease-duration=900ms --leader-elect-renew-deadline=800ms --leader-elect-retry-period=1ms",
+            "--leader-elect-lease-duration: must be at least 1s",
+        ),
         ("--leader-elect-resource-name=", "--leader-elect-resource-name: is empty"),
         ("--scale-down-unneeded-time=-5m", "--scale-down-unneeded-time=-5m0s: a negative duration"),
         ("--max-nodes-total=-1", "--max-nodes-total=-1: a negative number; give 0 or more"),
@@ -236,6 +240,12 @@ def test_every_flag_can_be_given_with_what_holds_anyway(name):
 def test_checks_at_the_start(line, text):
     """Flags that upstream refuses at its start are refused with the flag, its value and the fix."""
     assert any(text in problem for problem in problems_of(f"--cloud-provider=aws {line}"))
+
+
+def test_times_of_an_election_that_is_off_are_not_looked_at():
+    """As upstream, which compares them only where a Lease is taken."""
+    run = config_of("--cloud-provider=aws --leader-elect=false --leader-elect-retry-period=20s").run
+    assert (run.leader_elect, run.leader_elect_retry_period) == (False, seconds(20))
 
 
 def test_everything_wrong_is_named_at_once():

@@ -45,7 +45,7 @@ from kubetide.runtime.configuration.run_settings import (
 )
 from kubetide.runtime.notify.settings import check_notify
 from kubetide.units.quantity import whole
-from kubetide.units.time import Duration, parse_duration
+from kubetide.units.time import Duration, parse_duration, seconds
 
 _PREFIX = "KUBETIDE_"
 _CONTROLLERS = "controllers"
@@ -264,11 +264,7 @@ def _check_cloud(run: RunSettings) -> None:
         )
 
 
-def check_run(run: RunSettings) -> None:
-    """Raise ConfigError for settings that contradict each other."""
-    if not run.controllers:
-        raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
-    _check_cloud(run)
+def _check_election(run: RunSettings) -> None:
     if (
         not run.leader_elect_retry_period * 6 // 5
         < run.leader_elect_renew_deadline
@@ -278,6 +274,17 @@ def check_run(run: RunSettings) -> None:
             "leader-elect-lease-duration must be greater than leader-elect-renew-deadline, and that greater than "
             "1.2 times leader-elect-retry-period"
         )
+    if run.leader_elect_lease_duration < seconds(1):
+        raise ConfigError("leader-elect-lease-duration must be at least 1s, as a Lease holds whole seconds")
+
+
+def check_run(run: RunSettings) -> None:
+    """Raise ConfigError for settings that contradict each other."""
+    if not run.controllers:
+        raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
+    _check_cloud(run)
+    if run.leader_elect:
+        _check_election(run)
     if problem := check_notify(run.notify_url, run.notify_reasons, run.controllers):
         raise ConfigError(problem)
     leases = {entry.lease for entry in loop_entries(run.controllers)}

@@ -15,7 +15,7 @@ from kubetide.ports.limits import LimitError, parse_gpu_limit, parse_min_max
 from kubetide.runtime.upstream.table import Flag
 from kubetide.scheduling.scheduler_config import scheduler_config_problems
 from kubetide.units.numbers import NumberError, parse_integer
-from kubetide.units.time import format_duration
+from kubetide.units.time import format_duration, seconds
 
 _BELOW_ZERO: Final = frozenset(
     {"expendable-pods-priority-cutoff", "kube-client-qps", "scale-down-non-empty-candidates-count"}
@@ -139,6 +139,8 @@ def _leases(values: Mapping[str, Any]) -> Iterator[str]:
     )
     if retry < 1:
         yield "--leader-elect-retry-period: must be greater than zero"
+    if lease < seconds(1):
+        yield "--leader-elect-lease-duration: must be at least 1s, as a Lease holds whole seconds"
     if lease <= renew:
         yield "--leader-elect-lease-duration: must be greater than --leader-elect-renew-deadline"
     if renew * 10 <= retry * _JITTER_IN_TENTHS:
