@@ -282,6 +282,14 @@ def test_what_has_no_effect_upstream_is_one_warning():
     )
 
 
+def test_a_start_up_time_that_is_too_short_is_raised_and_said():
+    """As upstream: the first loop gets at least the time of later ones, and the operator is told."""
+    understood = understand(["--cloud-provider=aws", "--max-startup-time=1m", "--max-failing-time=25m"])
+    assert understood.config.run.max_startup_time == minutes(25)
+    (said,) = understood.warnings
+    assert said.startswith("--max-startup-time=1m0s is raised to 25m0s, the longer one of ")
+
+
 def test_what_is_passed_over_is_reported():
     """A flag whose loss does no harm, and a word that belongs to no flag, are a warning each."""
     line = "--cloud-provider=aws --profiling --scale-down-enabled false --feature-gates=A=true"

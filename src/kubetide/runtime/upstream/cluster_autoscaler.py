@@ -23,6 +23,7 @@ from kubetide.runtime.upstream.table import (
     cluster_autoscaler_flags,
     own_flags,
 )
+from kubetide.units.time import format_duration
 
 _JSON: Final = "application/json"
 _DEFAULT_QPS, _DEFAULT_BURST = 5.0, 10
@@ -94,6 +95,7 @@ def _warnings(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
         flag = flags[name]
         if flag.status is Status.WARNED and value != flag.held:
             yield f"--{name} is not offered and passed over: {_plain(flag.note)}"
+    yield from _raised(found, flags)
     if found.stray:
         yield (
             f"belongs to no flag and is passed over, as by upstream: {' '.join(found.stray)}; a switch takes its value as "
@@ -101,6 +103,17 @@ def _warnings(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
         )
     if found.values.get("kube-api-content-type") == MEDIA_TYPE and not is_protobuf_installed():
         yield f"--kube-api-content-type={MEDIA_TYPE}: JSON is asked for; protobuf needs pip install 'protobuf>=7.34'"
+
+
+def _raised(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
+    """Yield what comes of a ``--max-startup-time`` that is shorter than the times that hold later."""
+    given = found.values.get("max-startup-time")
+    longest = max(found.values.get(name, flags[name].held) for name in ("max-inactivity", "max-failing-time"))
+    if given is not None and given < longest:
+        yield (
+            f"--max-startup-time={format_duration(given)} is raised to {format_duration(longest)}, the longer one of "
+            "--max-inactivity and --max-failing-time"
+        )
 
 
 def _plain(note: str) -> str:
