@@ -55,6 +55,11 @@ def test_what_can_be_read(line, values, stray):
     ("line", "problem"),
     [
         ("--scan-intervall=1s", "--scan-intervall: unknown flag; did you mean --scan-interval?"),
+        ("--max-empty-bulk-delete=10", "upstream has removed it: give --max-scale-down-parallelism"),
+        (
+            "--parallel-drain",
+            "upstream has removed it: leave it out, as nodes are always drained in parallel",
+        ),
         ("--zzzz", "--zzzz: unknown flag; see docs/cluster-autoscaler.md"),
         ("-cloud-provider=aws", "-cloud-provider: unknown flag; write --cloud-provider with two dashes"),
         ("--scan-interval", "--scan-interval: a value is missing; write --scan-interval=value"),

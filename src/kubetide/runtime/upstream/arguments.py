@@ -8,10 +8,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kubetide.runtime.upstream.table import Flag
 from kubetide.runtime.upstream.values import read
+
+_REMOVED: Final = {
+    "max-empty-bulk-delete": "give --max-scale-down-parallelism",
+    "parallel-drain": "leave it out, as nodes are always drained in parallel",
+}
+"""Flags of older versions that manifests still have, and what to do."""
 
 
 @dataclass
@@ -120,7 +126,9 @@ class _Parser:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return a hint that names the most similar flag."""
+    """Return a hint: what to give in the place of a flag that upstream has removed, else the most similar flag."""
+    if name in _REMOVED:
+        return f"; upstream has removed it: {_REMOVED[name]}"
     near: Sequence[str] = difflib.get_close_matches(name, [one for one in names if len(one) > 1], n=1)
     return (
         f"; did you mean --{near[0]}?" if near else "; see docs/cluster-autoscaler.md for the flags there are"
