@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from tests.nodes.live import SHORT, START, play, replayed
 
 from kubetide.embedded.cloud import CloudFaults, GroupSpec, InstanceType, Window
@@ -147,6 +148,35 @@ def test_status_object_is_written():
         await world.controller.close()
 
     play(story)
+
+
+def test_until_the_first_tick_the_status_object_says_that_the_loop_begins():
+    """What an earlier process left is not taken for the present while the cloud or the API server does not answer."""
+    left = {
+        "metadata": {"name": "cluster-autoscaler-status"},
+        "data": {"status": "autoscalerStatus: Running\n"},
+    }
+
+    async def story(world):
+        body = yaml.safe_load(await world.status())
+        assert body["autoscalerStatus"] == "Running"
+        await world.cluster.patch(CONFIG_MAPS, "cluster-autoscaler-status", left, namespace="kube-system")
+        await world.controller.synced()
+        body = yaml.safe_load(await world.status())
+        assert (body["autoscalerStatus"], body["clusterWide"]["health"]["lastProbeTime"]) == (
+            "Initializing",
+            None,
+        )
+        assert "message" not in body
+        assert body["time"] == "2026-03-02 08:00:05 +0000 UTC"
+        await world.after(minutes(1))
+        assert yaml.safe_load(await world.status())["autoscalerStatus"] == "Running"
+
+    async def begun(world):
+        await world.after(seconds(5))
+        await story(world)
+
+    play(begun)
 
 
 def test_a_status_object_that_others_write_is_left_alone():

@@ -157,7 +157,8 @@ class NodesController(BaseLoop):
         return self._not_understood.objects.numbers()
 
     async def synced(self) -> None:
-        """Return once all caches that the loop needs are synced."""
+        """Return once all caches that the loop needs are synced; until its first tick the status object says that it begins."""
+        await self._status.begin(self._clock.now())
         await self._gatherer.synced()
 
     async def tick(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION, status_time
+from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION, initializing_status, status_time
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY
 from kubetide.objects.base import Json
@@ -29,6 +29,14 @@ class StatusMap:
     def is_settled(self) -> bool:
         """Whether no write is pending."""
         return self._unsaved is None
+
+    async def begin(self, now: Instant) -> None:
+        """Say that the loop initializes, so that nobody takes what an earlier process left for the present.
+
+        Source: Cluster Autoscaler, ``NewStatusMapRecorder``.
+        """
+        if self._is_ours:
+            await self.write(initializing_status("", now), now)
 
     async def write(self, document: str, now: Instant) -> None:
         """Write the document; create the object if it is missing."""

@@ -119,13 +119,13 @@ def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, 
 
 
 def initializing_status(message: str, now: Instant) -> str:
-    """Return the document of a cluster that has not initialized: only the reason is known."""
+    """Return the document of a loop or a cluster that has not initialized: only the reason is known, if any."""
     times = {"lastProbeTime": None, "lastTransitionTime": None}
     return to_yaml(
         {
             "time": status_time(now),
             "autoscalerStatus": "Initializing",
-            "message": message,
+            **({"message": message} if message else {}),
             "clusterWide": {
                 "health": {"nodeCounts": _node_counts(Counts()), **times},
                 "scaleUp": times,
