@@ -112,16 +112,23 @@ class Service:
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
         self._failures_told: dict[str, int] = {}
-        for entry, loop, _ in self._loops:
-            if entry.series is not None:
-                listening.listen(entry.name, entry.series(registry, loop, clock))
+        self._listening, self._registry = listening, registry
         show_holds(registry, self._loops)
         for name, listener in show_loops(registry, self._loops).items():
             listening.listen(name, listener)
 
     def begin(self) -> None:
-        """Start the run: from now on the probes report whether it is ready and alive."""
-        self._started = self._started or self._clock.now()
+        """Start the run: from now on the probes report whether it is ready and alive, and the series of the loops are there.
+
+        As upstream's programs, a replica that waits for its turn has none: each sum over replicas, and each alert on a
+        gauge that is 0, would count what it has not looked at.
+        """
+        if self._started is not None:
+            return
+        self._started = self._clock.now()
+        for entry, loop, _ in self._loops:
+            if entry.series is not None:
+                self._listening.listen(entry.name, entry.series(self._registry, loop, self._clock))
 
     async def run(self) -> None:
         """Run the loops until cancelled."""
