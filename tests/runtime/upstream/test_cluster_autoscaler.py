@@ -242,6 +242,13 @@ def test_checks_at_the_start(line, text):
     assert any(text in problem for problem in problems_of(f"--cloud-provider=aws {line}"))
 
 
+def test_numbers_that_mean_something_below_zero_are_accepted():
+    """The scheduler's verbosity of later versions is -1 where it is that of the whole process."""
+    line = "--scheduler-verbosity=-1 --scale-down-non-empty-candidates-count=-1 --expendable-pods-priority-cutoff=-20"
+    settings = config_of(f"--cloud-provider=aws {line}").loops.of(Settings)
+    assert settings.expendable_pods_priority_cutoff == -20
+
+
 def test_times_of_an_election_that_is_off_are_not_looked_at():
     """As upstream, which compares them only where a Lease is taken."""
     run = config_of("--cloud-provider=aws --leader-elect=false --leader-elect-retry-period=20s").run

@@ -18,7 +18,12 @@ from kubetide.units.numbers import NumberError, parse_integer
 from kubetide.units.time import format_duration, seconds
 
 _BELOW_ZERO: Final = frozenset(
-    {"expendable-pods-priority-cutoff", "kube-client-qps", "scale-down-non-empty-candidates-count"}
+    {
+        "expendable-pods-priority-cutoff",
+        "kube-client-qps",
+        "scale-down-non-empty-candidates-count",
+        "scheduler-verbosity",
+    }
 )
 """Numbers that mean something below 0."""
 _SHARES: Final = ("-threshold", "-ratio", "-loss")
