@@ -268,6 +268,8 @@ def test_the_order_of_places(tmp_path, account):
     assert found(POD) == "https://10.96.0.1:443"
     write(home / ".kube" / "config", name="home")
     assert found(POD) == "https://home:6443"
+    assert found(environ, only_own_pod=True) == "https://10.96.0.1:443"
+    assert found(environ, only_own_pod=True, kubeconfig=str(named)) == "https://named:6443"
     with pytest.raises(KubeconfigError, match="gone"):
         found(environ, kubeconfig=str(tmp_path / "gone"))
     with pytest.raises(ConfigError, match="no configuration has been provided"):

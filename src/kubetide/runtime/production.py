@@ -165,7 +165,11 @@ class _Process:
     async def _run(self, clock: Clock, stack: AsyncExitStack) -> None:
         run, log = self._config.run, self._log
         connection = find_connection(
-            os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
+            os.environ,
+            home=Path.home(),
+            kubeconfig=run.kubeconfig,
+            context=run.context,
+            only_own_pod=self._config.only_own_pod,
         )
         # What an earlier process recorded of this cluster is gone on behind, so that it can still be explained.
         metric_sources = load_sources(run.metric_sources)

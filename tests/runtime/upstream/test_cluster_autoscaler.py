@@ -242,6 +242,21 @@ def test_checks_at_the_start(line, text):
     assert any(text in problem for problem in problems_of(f"--cloud-provider=aws {line}"))
 
 
+@pytest.mark.parametrize(
+    ("line", "in_pod", "only_own_pod"),
+    [
+        ("", True, True),
+        ("--advise", True, True),
+        ("--context=prod", True, False),
+        ("--advise", False, False),
+    ],
+)
+def test_a_pod_scales_its_own_cluster(line, in_pod, only_own_pod):
+    """As upstream, a KUBECONFIG that happens to be in the pod's environment names no cluster to act on."""
+    understood = understand(["--cloud-provider=aws", *line.split()], in_pod=in_pod)
+    assert understood.config.only_own_pod == only_own_pod
+
+
 def test_numbers_that_mean_something_below_zero_are_accepted():
     """The scheduler's verbosity of later versions is -1 where it is that of the whole process."""
     line = "--scheduler-verbosity=-1 --scale-down-non-empty-candidates-count=-1 --expendable-pods-priority-cutoff=-20"

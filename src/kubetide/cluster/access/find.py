@@ -23,6 +23,7 @@ def find_connection(
     kubeconfig: str = "",
     context: str = "",
     service_account: Path = SERVICE_ACCOUNT,
+    only_own_pod: bool = False,
 ) -> Connection:
     """Return the connection of ``kubeconfig``; else of KUBECONFIG's files; else of ``~/.kube/config``; else of this pod.
 
@@ -32,10 +33,14 @@ def find_connection(
         kubeconfig: A file that must be there; the environment's are then not looked at.
         context: A context to use in place of the current one.
         service_account: Where a pod finds its service account.
+        only_own_pod: Without ``kubeconfig`` only this pod's account is looked at.
 
     Raises: ConfigError.
     """
-    found = _configured(environ, home, kubeconfig, context, service_account)
+    if only_own_pod and not kubeconfig:
+        found = in_cluster(environ, service_account)
+    else:
+        found = _configured(environ, home, kubeconfig, context, service_account)
     return found if found.proxy else replace(found, proxy=proxy_for(found.url, environ))
 
 

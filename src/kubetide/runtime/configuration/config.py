@@ -59,12 +59,19 @@ class ConfigError(KubetideError):
 
 
 class RunConfig(msgspec.Struct, frozen=True):
-    """A complete configuration; ``sources`` holds the place of each value that is not a default."""
+    """A complete configuration.
+
+    Attributes:
+        values: By name, as given.
+        sources: The place of each value that is not a default.
+        only_own_pod: Whether without a kubeconfig the cluster is that of the process's pod, whatever the environment names.
+    """
 
     run: RunSettings
     loops: LoopSettings
     values: dict[str, Value]
     sources: dict[str, str]
+    only_own_pod: bool = False
 
 
 def read_file(path: Path) -> dict[str, Value]:

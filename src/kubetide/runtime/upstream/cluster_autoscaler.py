@@ -70,6 +70,8 @@ def understand(arguments: Iterable[str], *, in_pod: bool = True) -> Understood:
         config = _config(values, flags, advise=advise)
     except ValueError as error:
         raise ConfigError(str(error)) from error
+    # Source: upstream's GetKubeConfig, which knows neither KUBECONFIG nor a user's folder.
+    config = msgspec.structs.replace(config, only_own_pod=in_pod and not config.run.context)
     return Understood(config, tuple(_warnings(found, flags)), found)
 
 
