@@ -257,7 +257,8 @@ def test_machines_that_never_join_time_out_and_are_removed():
         await world.deploy(replicas=2, cpu="1500m")
         await world.after(minutes(12))
         found = world.read()
-        assert found["failed_scale_ups_total", *NO_GPU, "timeout"] >= 1
+        assert found["failed_scale_ups_total", *NO_GPU, "timeout"] == 1
+        assert found["failed_node_creations_total", "timeout"] == 2
         removed = [one for one in world.recorder.reasons if one.code == "UnregisteredRemoved"]
         assert found["old_unregistered_nodes_removed_count",] == len(removed) > 0
 
@@ -323,6 +324,7 @@ def test_an_increase_that_the_cloud_refuses_is_a_failed_scale_up():
         await world.after(minutes(1))
         found = world.read()
         assert found["failed_scale_ups_total", *NO_GPU, "cloudProviderError"] == 1
+        assert found["failed_node_creations_total", "cloudProviderError"] == 2
         assert ("scaled_up_nodes_total", *NO_GPU) not in found
 
     reported(story, faults=CloudFaults(call_failures=(CallFailure(window),)))

@@ -153,6 +153,7 @@ class NodesSeries:
             self._added.add(action.delta, kind_of_group(state, action.group))
         elif isinstance(action, IncreaseSize) and outcome.status == "failed":
             self._failed.add(1, kind_of_group(state, action.group), "cloudProviderError")
+            self._unmade.add(action.delta, "cloudProviderError")
         elif isinstance(action, CreateGroup) and done:
             self._created.add(1, "autoprovisioned")
         elif isinstance(action, DeleteGroup) and done:
@@ -175,8 +176,9 @@ class NodesSeries:
         view = state.view
         if view is None:
             return
-        for group, _ in view.timed_out:
+        for group, request in view.timed_out:
             self._failed.add(1, kind_of_group(state, group), "timeout")
+            self._unmade.add(request.increase, "timeout")
         for failure in view.failures:
             self._failed.add(1, kind_of_group(state, failure.group), failure.error_code)
             self._unmade.add(failure.machines, failure.error_code)
