@@ -357,7 +357,7 @@ class AzureCloud(Cloud):
         if not force:
             check_delete(target, least, 1)
         await self._machines_of(key)
-        doomed = self._doomed(key, provider_ids)
+        doomed = self._cache.doomed(key, provider_ids, self._groups.keys())
         if not doomed:
             return
         if not force:
@@ -372,19 +372,6 @@ class AzureCloud(Cloud):
             # A size too old to be true; the listed one is not better, but it is soon renewed.
             self._capacities.forget_change(key)
         self._cache.mark_deleting(key, {one.provider_id for one in doomed})
-
-    def _doomed(self, key: str, provider_ids: Sequence[str]) -> list[SetMachine]:
-        found: dict[str, SetMachine] = {}
-        for node_id in provider_ids:
-            normalized(node_id)
-            owner = self._cache.find(node_id, self._groups.keys())
-            if owner is None:
-                raise CloudError(f"{node_id} doesn't belong to a known scale set")
-            if owner[0] != key:
-                raise CloudError(f"{node_id} belongs to a different scale set than {key}: {owner[0]}")
-            if owner[1].status.state != "Deleting":
-                found[owner[1].provider_id] = owner[1]
-        return list(found.values())
 
     async def _known(self, group_id: str) -> tuple[str, ScaleSet]:
         key = group_id.lower()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from kubetide.clouds.azure.api import ComputeApi
 from kubetide.clouds.azure.machines import SetMachine, read_machines
 from kubetide.clouds.azure.model import ScaleSet
+from kubetide.clouds.azure.references import normalized
 from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.azure.status import StatusRules, VmStatus
 from kubetide.ports.clock import Clock
@@ -77,6 +78,23 @@ class MachineCache:
                 if one.provider_id.lower() == lowered:
                     return key, one
         return None
+
+    def doomed(self, key: str, node_ids: Iterable[str], keys: Collection[str]) -> list[SetMachine]:
+        """Return the set's machines of these provider ids, each once, without those that are being deleted already.
+
+        Raises CloudError for one that is of another of the sets, or of none.
+        """
+        found: dict[str, SetMachine] = {}
+        for node_id in node_ids:
+            normalized(node_id)
+            owner = self.find(node_id, keys)
+            if owner is None:
+                raise CloudError(f"{node_id} doesn't belong to a known scale set")
+            if owner[0] != key:
+                raise CloudError(f"{node_id} belongs to a different scale set than {key}: {owner[0]}")
+            if owner[1].status.state != "Deleting":
+                found[owner[1].provider_id] = owner[1]
+        return list(found.values())
 
     def mark_deleting(self, key: str, gone: Collection[str]) -> None:
         """Show machines as being deleted before a list does; ``gone`` are their provider ids."""
