@@ -337,21 +337,22 @@ def test_spot_sets_are_read_as_often_as_configured():
     Azure(spot=True, spot_for=seconds(30)).with_groups().play(story)
 
 
-def test_a_spot_set_that_is_gone_hides_no_other():
-    """It has no machines and no known size; a set that cannot be read otherwise fails the refresh, as upstream."""
+@pytest.mark.parametrize(("status", "code"), [(404, "ResourceNotFound"), (403, "AuthorizationFailed")])
+def test_a_spot_set_that_cannot_be_read_hides_no_other(status, code):
+    """It stays as it was and says why; the others go on, also where one is unreadable from the start."""
 
     async def story(here):
         cloud = here.connect()
-        await cloud.refresh()
-        here.fake.gone = {"web"}
+        before = await group_in(cloud, "web")
+        here.fake.broken = {"web": (status, code)}
         await here.clock.sleep(minutes(2))
         groups = {one.id: one for one in await cloud.refresh()}
         assert not groups["system"].stale
-        assert "ResourceNotFound" in groups["web"].stale
-        await here.clock.sleep(minutes(2))
-        here.fake.gone, here.fake.refused = set(), (403, "AuthorizationFailed")
-        with pytest.raises(CloudError, match="AuthorizationFailed"):
-            await cloud.refresh()
+        assert code in groups["web"].stale
+        assert groups["web"].max_size == before.max_size
+        groups = {one.id: one for one in await here.connect().refresh()}
+        assert not groups["system"].stale
+        assert (code in groups["web"].stale, groups["web"].max_size) == (True, 0)
 
     Azure(spot=True).with_groups().play(story)
 

@@ -46,7 +46,6 @@ class FakeAzure:
         self.broken: dict[str, tuple[int, str]] = {}
         self.models: dict[str, dict] = {}
         self.unlisted: set[str] = set()
-        self.gone: set[str] = set()
         self.lists_before: dict[str, int] | None = None
         self.polls = 0
         self.skus = [SKU]
@@ -86,7 +85,7 @@ class FakeAzure:
         if asked.headers.get("if-none-match") == "*":
             assert asked.method == "PUT"
             return self._create(name, asked)
-        if name not in self.fleet.groups or name in self.gone:
+        if name not in self.fleet.groups:
             return _error(404, "ResourceNotFound")
         if asked.method == "DELETE":
             assert not rest

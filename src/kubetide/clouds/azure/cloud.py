@@ -34,7 +34,6 @@ from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration
 
 _AT_ONCE = 8
-_NOT_FOUND = {"ResourceNotFound", "NotFound", "404"}
 
 
 class _Group(NamedTuple):
@@ -137,7 +136,10 @@ class AzureCloud(Cloud):
         self._candidates = None
 
     async def _read_spot(self) -> None:
-        """Read each spot set, which loses machines by eviction. Raises CloudError, but not for one that is gone."""
+        """Read each spot set, which loses machines by eviction; one that cannot be read says why, and hides no other.
+
+        Upstream only lets one that is gone pass; any other failure ends its loop.
+        """
         spot = [key for key in sorted(self._groups) if key in self._sets and self._sets[key].is_spot]
         found = await in_parallel(spot, self._spot_set, limit=_AT_ONCE)
         self._sets |= {key: one for key, one in zip(spot, found, strict=True) if isinstance(one, ScaleSet)}
@@ -150,12 +152,8 @@ class AzureCloud(Cloud):
 
     async def _spot_set(self, key: str) -> ScaleSet | str:
         """Return a set, or why there is none."""
-        try:
-            return await self._api.scale_set(self._sets[key].name)
-        except CloudError as error:
-            if error.error_code not in _NOT_FOUND:
-                raise
-            return str(error)
+        found, problem = await attempt(self._api.scale_set(self._sets[key].name))
+        return found or problem
 
     async def _take_result(self, operation: CompletedOperation) -> None:
         """Read anew what an operation that has ended may have changed; a pre-empted deletion is ordered once more.
