@@ -243,6 +243,22 @@ def test_a_throttled_list_without_a_time_is_asked_for_again_at_once():
     Azure().with_groups().play(story)
 
 
+def test_machines_that_could_never_be_listed_are_not_taken_for_none():
+    """Throttled from the start, a set says so and cannot grow; the others are there."""
+
+    async def story(here):
+        here.fake.broken = {"virtualMachines": (429, "TooManyRequests")}
+        cloud = here.connect()
+        for group in await cloud.refresh():
+            assert ("TooManyRequests" in group.stale, group.max_size) == (True, 0)
+        here.fake.broken = {}
+        await here.clock.sleep(minutes(1))
+        group = await group_in(cloud, "system")
+        assert (group.stale, len(group.instances)) == ("", 1)
+
+    Azure().with_groups().play(story)
+
+
 def test_deletion_by_force_falls_back():
     """Where force is not allowed, machines are deleted without it; a pre-empted order is sent once more."""
 

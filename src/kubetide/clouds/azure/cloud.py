@@ -109,7 +109,15 @@ class AzureCloud(Cloud):
             # Of several that cannot be read upstream names the first in the order of ``--nodes``.
             found = sorted(self._groups.keys() - self._explicit.keys())
             there = [key for key in (*self._explicit, *found) if key in self._sets]
-            await in_parallel(there, self._machines_of, limit=_AT_ONCE)
+            await in_parallel(there, self._first_machines_of, limit=_AT_ONCE)
+
+    async def _first_machines_of(self, key: str) -> None:
+        """List a set's machines for the first time. Raises CloudError, but not where that is throttled."""
+        try:
+            await self._machines_of(key)
+        except CloudError as error:
+            if error.cause != "Throttled":
+                raise
 
     async def _list_sets(self) -> None:
         listed = {one.name.lower(): one for one in await self._api.scale_sets()}

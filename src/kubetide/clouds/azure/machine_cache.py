@@ -58,9 +58,10 @@ class MachineCache:
                 raise
             if error.retry_after is not None:
                 self._not_before[key] = Duration(now + error.retry_after)
-            if known is not None:
-                self._listed_at[key] = now
-            return known or []
+            if known is None:
+                raise
+            self._listed_at[key] = now
+            return known
         before = {one.provider_id.lower(): one.status for one in known or ()}
         self._lists[key] = list(read_machines(scale_set, listed, self._rules, before))
         self._listed_at[key] = now
