@@ -29,6 +29,12 @@ _ENDPOINTS: Mapping[str, str] = {
     "azureusgovernment": "https://management.usgovcloudapi.net",
     "azureusgovernmentcloud": "https://management.usgovcloudapi.net",
 }
+_AUTHORITIES: Mapping[str, str] = {
+    "azurechinacloud": "login.chinacloudapi.cn",
+    "azureusgovernment": "login.microsoftonline.us",
+    "azureusgovernmentcloud": "login.microsoftonline.us",
+}
+"""Where identities sign in; for the public cloud azure-identity's own default holds, or AZURE_AUTHORITY_HOST."""
 
 
 @asynccontextmanager
@@ -72,7 +78,11 @@ async def _subscription(send: Send) -> str:
 
 
 def _tokens(config: AzureConfig, clock: Clock, scope: str) -> Renewed[str]:
-    credential = _credential(config)
+    identity = _identity()
+    try:
+        credential = _credential(identity, config)
+    except (ValueError, OSError) as error:
+        raise CloudError(f"cloud-config has no valid identity: {error}", cause="Permission") from error
 
     async def make() -> Until[str]:
         try:
@@ -84,26 +94,37 @@ def _tokens(config: AzureConfig, clock: Clock, scope: str) -> Renewed[str]:
     return Renewed(make, clock)
 
 
-def _credential(config: AzureConfig) -> Any:
+def _identity() -> Any:
     try:
-        identity: Any = importlib.import_module("azure.identity")
+        return importlib.import_module("azure.identity")
     except ImportError as error:
         raise missing_package("azure", "azure-identity", "azure") from error
+
+
+def _credential(identity: Any, config: AzureConfig) -> Any:
+    """Return who asks, signed in where the configuration's cloud says.
+
+    Source: cluster-autoscaler cloudprovider/azure, whose tokens come from the cloud environment's endpoint.
+    """
+    authority = _AUTHORITIES.get(config.text("cloud").lower())
+    where = {"authority": authority} if authority else {}
     tenant, client = config.text("tenantId"), config.text("aadClientId")
     if config.is_on("useFederatedWorkloadIdentityExtension"):
         file = config.text("aadFederatedTokenFile")
         given = {"tenant_id": tenant, "client_id": client, "token_file_path": file}
-        return identity.WorkloadIdentityCredential(**{key: value for key, value in given.items() if value})
+        return identity.WorkloadIdentityCredential(
+            **{key: value for key, value in given.items() if value}, **where
+        )
     if config.is_on("useManagedIdentityExtension"):
         assigned = config.text("userAssignedIdentityID")
         return identity.ManagedIdentityCredential(client_id=assigned or None)
     if config.text("authMethod") == "cli":
         return identity.AzureCliCredential()
     if config.text("aadClientSecret"):
-        return identity.ClientSecretCredential(tenant, client, config.text("aadClientSecret"))
+        return identity.ClientSecretCredential(tenant, client, config.text("aadClientSecret"), **where)
     if config.text("aadClientCertPath"):
         password = config.text("aadClientCertPassword") or None
         return identity.CertificateCredential(
-            tenant, client, certificate_path=config.text("aadClientCertPath"), password=password
+            tenant, client, certificate_path=config.text("aadClientCertPath"), password=password, **where
         )
     raise CloudError("no way to sign in: set aadClientSecret, aadClientCertPath, or an identity")
