@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kubetide.clouds.common.files import config_text
-from kubetide.clouds.common.rest import HttpSender, Request, Rest, Send
+from kubetide.clouds.common.rest import HttpSender, NoAnswer, Request, Rest, Send, decoded
 from kubetide.clouds.common.tokens import Renewed, Until
 from kubetide.clouds.gce.api import ComputeApi, refusal
 from kubetide.clouds.gce.cloud import GceCloud
@@ -29,10 +29,12 @@ from kubetide.clouds.registry import CloudContext, missing_package
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Instant, after, minutes, parse_rfc3339
+from kubetide.units.time import Instant, TimeFormatError, after, minutes, parse_rfc3339
 
 _SCOPE = "https://www.googleapis.com/auth/compute"
 _METADATA = "http://metadata.google.internal/computeMetadata/v1"
+_KEYS = {"project/project-id": "project-id", "instance/zone": "local-zone"}
+"""What of cloud-config stands for an entry of the metadata server."""
 
 
 class _AltToken(msgspec.Struct, frozen=True, rename="camel"):
@@ -47,10 +49,10 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     text = await config_text(flags.cloud_config)
     config = parse_config(text)
     async with HttpSender() as send:
-        project = config.project_id or await _metadata(send, "project/project-id")
+        project = config.project_id or await read_metadata(send, "project/project-id")
         location = config.local_zone
         if not location:
-            zone = last_part(await _metadata(send, "instance/zone"))
+            zone = last_part(await read_metadata(send, "instance/zone"))
             location = location_of(zone, regional=flags.regional)
         settings = GceSettings(
             project=project,
@@ -68,11 +70,15 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         yield GceCloud(ComputeApi(rest, clock, token, project), settings, clock, seed=seed)
 
 
-async def _metadata(send: Send, path: str) -> str:
-    response = await send(Request("GET", f"{_METADATA}/{path}", {}, {"Metadata-Flavor": "Google"}))
+async def read_metadata(send: Send, path: str) -> str:
+    """Return an entry of the metadata server. Raises CloudError that names the key of cloud-config in its place."""
+    try:
+        response = await send(Request("GET", f"{_METADATA}/{path}", {}, {"Metadata-Flavor": "Google"}))
+    except NoAnswer as error:
+        raise CloudError(f"{path}: {error}; off Compute Engine set {_KEYS[path]} in cloud-config") from error
     if response.status != 200:
         raise CloudError(
-            f"the metadata server does not say {path}: HTTP {response.status}; set it in cloud-config"
+            f"the metadata server does not say {path}: HTTP {response.status}; set {_KEYS[path]} in cloud-config"
         )
     return response.body.decode()
 
@@ -80,14 +86,24 @@ async def _metadata(send: Send, path: str) -> str:
 def _tokens(send: Send, config: GceConfig, clock: Clock) -> Renewed[str]:
     try:
         google: Any = importlib.import_module("google.auth")
+        exceptions: Any = importlib.import_module("google.auth.exceptions")
         requests: Any = importlib.import_module("google.auth.transport.requests")
     except ImportError as error:
         raise missing_package("gce", "google-auth", "gce") from error
-    credentials = google.default(scopes=[_SCOPE])[0]
+    try:
+        credentials = google.default(scopes=[_SCOPE])[0]
+    except exceptions.GoogleAuthError as error:
+        raise CloudError(
+            f"no credentials for Compute Engine: {error}; set GOOGLE_APPLICATION_CREDENTIALS to their file",
+            cause="Permission",
+        ) from error
     transport = requests.Request()
 
     async def default() -> Until[str]:
-        await asyncio.to_thread(credentials.refresh, transport)
+        try:
+            await asyncio.to_thread(credentials.refresh, transport)
+        except exceptions.GoogleAuthError as error:
+            raise CloudError(f"no access token for Compute Engine: {error}", cause="Permission") from error
         expiry = credentials.expiry
         end = after(clock.now(), minutes(30))
         if expiry is not None:
@@ -105,7 +121,10 @@ def _tokens(send: Send, config: GceConfig, clock: Clock) -> Renewed[str]:
             raise CloudError(
                 f"token-url {config.token_url} answers HTTP {response.status}", cause="Permission"
             )
-        token = msgspec.json.decode(response.body, type=_AltToken)
-        return Until(token.access_token, parse_rfc3339(token.expire_time))
+        token = decoded(response, _AltToken)
+        try:
+            return Until(token.access_token, parse_rfc3339(token.expire_time))
+        except TimeFormatError as error:
+            raise CloudError(f"token-url {config.token_url} answers no expireTime: {error}") from error
 
     return Renewed(alternative, clock)
