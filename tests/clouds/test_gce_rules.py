@@ -190,6 +190,16 @@ def test_a_machine_that_stopped_by_itself_runs_for_its_group():
     Gce(bulk=True).with_groups().play(story)
 
 
+def test_an_instance_of_a_zone_whose_url_is_none_is_left_out():
+    """It hides no group, as it hides none in a group's own list."""
+
+    async def story(here):
+        here.fake.strangers = [{"selfLink": "https://compute/odd", "status": "RUNNING"}]
+        assert [len(one.instances) for one in await here.connect().refresh()] == [1, 0]
+
+    Gce(bulk=True).with_groups().play(story)
+
+
 def test_options_that_cannot_be_read_leave_the_last_ones_in_force():
     """A new template with malformed options is a warning."""
 

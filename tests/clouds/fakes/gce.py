@@ -25,7 +25,7 @@ class FakeGce:
 
     Lists have ``page`` entries a page; ``errors`` are (status, reason) to give, ``refused_changes`` by method and
     collection. ``managers`` are what single groups have besides the rest, ``templates`` those that are not the usual one.
-    ``statuses`` are those of machines that do something by themselves, by name.
+    ``statuses`` are those of machines that do something by themselves, by name; ``strangers`` are in a zone's list besides.
     """
 
     def __init__(self, fleet, page=1):
@@ -40,6 +40,7 @@ class FakeGce:
         self.templates: dict[str, dict] = {}
         self.refused_changes: dict[str, tuple[int, str]] = {}
         self.statuses: dict[str, str] = {}
+        self.strangers: list[dict] = []
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -81,14 +82,17 @@ class FakeGce:
                 )
             case ["instanceGroupManagers", name] if name in self.fleet.groups:
                 return Answer(self._manager(name))
-            case ["instanceGroupManagers", name, "listManagedInstances"] if asked.method == "POST":
+            case ["instanceGroupManagers", name, "listManagedInstances"] if (
+                name in self.fleet.groups and asked.method == "POST"
+            ):
                 listed = [self._managed(name, one) for one in self.fleet.machines(name)]
                 return self._paged("managedInstances", listed, asked)
             case ["instances"]:
-                return self._paged(
-                    "items", [one for name in sorted(self.fleet.groups) for one in self._listed(name)], asked
-                )
-            case ["instanceGroupManagers", name, verb] if asked.method == "POST":
+                own = [one for name in sorted(self.fleet.groups) for one in self._listed(name)]
+                return self._paged("items", [*self.strangers, *own], asked)
+            case ["instanceGroupManagers", name, verb] if (
+                name in self.fleet.groups and asked.method == "POST"
+            ):
                 return self._change(name, verb, asked)
             case ["machineTypes", name] if name in MACHINE_TYPES:
                 return Answer({"name": name, **MACHINE_TYPES[name]})

@@ -22,7 +22,7 @@ from kubetide.clouds.common.sizes import check_decrease, check_delete, check_inc
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
 from kubetide.clouds.gce.creation import CALLED, Pattern, Patterns, create, delete, pattern_of
 from kubetide.clouds.gce.discovery import check_found
-from kubetide.clouds.gce.instances import listed_instance, managed_instances
+from kubetide.clouds.gce.instances import instances_by_group, managed_instances
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
 from kubetide.clouds.gce.references import (
@@ -236,10 +236,7 @@ class GceCloud(Cloud):
             listed, error = await attempt(self._api.instances(project, zone))
             if error:
                 continue
-            found: dict[GceRef, list[Instance]] = {}
-            for one in listed or ():
-                instance, maker = listed_instance(one)
-                found.setdefault(maker, []).append(instance)
+            found = instances_by_group(listed or ())
             for ref, manager in self._managers.items():
                 if ref not in self._groups:
                     continue

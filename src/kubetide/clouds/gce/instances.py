@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -161,3 +162,13 @@ def listed_instance(one: ListedInstance) -> tuple[Instance, GceRef]:
     maker = (one.metadata.value("created-by") if one.metadata else None) or ""
     group = parse_manager_url(maker, ref.project)
     return Instance(provider_id=provider_id(ref), state=_LISTED.get(one.status, "Running")), group
+
+
+def instances_by_group(listed: Iterable[ListedInstance]) -> dict[GceRef, list[Instance]]:
+    """Return the instances of a zone's list by the groups that made them; those whose URL is none are left out."""
+    found: dict[GceRef, list[Instance]] = {}
+    for one in listed:
+        with suppress(CloudError):
+            instance, maker = listed_instance(one)
+            found.setdefault(maker, []).append(instance)
+    return found
