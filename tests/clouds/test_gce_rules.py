@@ -200,6 +200,21 @@ def test_an_instance_of_a_zone_whose_url_is_none_is_left_out():
     Gce(bulk=True).with_groups().play(story)
 
 
+def test_machines_are_listed_anew_after_a_deletion():
+    """A list that is still young shows those that were just deleted as running."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size(WEB, 1)
+        await here.clock.sleep(minutes(1))
+        (one,) = (await group_in(cloud, WEB)).instances
+        await cloud.delete_nodes(WEB, [one.provider_id])
+        group = await group_in(cloud, WEB)
+        assert (group.target_size, [one.state for one in group.instances]) == (0, ["Deleting"])
+
+    Gce().with_groups().play(story)
+
+
 def test_options_that_cannot_be_read_leave_the_last_ones_in_force():
     """A new template with malformed options is a warning."""
 

@@ -371,6 +371,8 @@ class GceCloud(Cloud):
         if not force:
             check_delete(target, least, len(doomed))
         self._forget(ref)
+        # However young the last list is, it shows them as running.
+        self._list_anew(ref)
         await self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
 
     async def _known(self, url: str) -> GceRef:
