@@ -215,6 +215,20 @@ def test_machines_are_listed_anew_after_a_deletion():
     Gce().with_groups().play(story)
 
 
+def test_a_group_that_is_not_there_ends_only_the_first_refresh():
+    """A wrong URL is named at the start; then it keeps no other group from growing."""
+
+    async def story(here):
+        cloud = here.connect()
+        with pytest.raises(CloudError, match="404"):
+            await cloud.refresh()
+        groups = {one.id: one for one in await cloud.refresh()}
+        assert [one.stale for one in groups.values()].count("") == 2
+        assert ("404" in groups[url("absent")].stale, groups[url("absent")].max_size) == (True, 0)
+
+    Gce().with_groups(("absent", 0, 3)).play(story)
+
+
 def test_options_that_cannot_be_read_leave_the_last_ones_in_force():
     """A new template with malformed options is a warning."""
 

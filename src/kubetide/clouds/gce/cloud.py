@@ -105,7 +105,11 @@ class GceCloud(Cloud):
         return self._shown.show(await self.readings())
 
     async def renew(self) -> None:
-        """Forget what may have changed; once a minute look for groups. Raises CloudError."""
+        """Forget what may have changed; once a minute look for groups. Raises CloudError.
+
+        The first time a group whose machines cannot be listed is an error, as upstream's start ends there.
+        Later it is shown as it is, so that it keeps no other from growing.
+        """
         self._managers.clear()
         self._listed_zones.clear()
         self._fresh.clear()
@@ -114,6 +118,8 @@ class GceCloud(Cloud):
             return
         is_first = self._discovered_at is None
         changed = await self._discover()
+        if is_first:
+            self._discovered_at = now
         if changed or (is_first and self._groups):
             await in_parallel(sorted(self._groups), self._instances_of, limit=self._settings.at_once)
         self._discovered_at = now
