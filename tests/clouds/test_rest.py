@@ -118,10 +118,13 @@ def test_pauses_stay_within_their_budget(repeats, spent, status, error, draw):
 
 
 def test_the_cloud_says_how_long_to_wait():
-    """Retry-After in seconds is the pause; a date or a missing header is none."""
+    """Retry-After in seconds is the pause, and a time is one from the answer's Date on; else there is none."""
     assert retry_after({"retry-after": "7"}) == seconds(7)
-    assert retry_after({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}) is None
-    assert retry_after({}) is None
+    until, sent = "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:27:53 GMT"
+    assert retry_after({"retry-after": until, "date": sent}) == seconds(7)
+    assert retry_after({"retry-after": sent, "date": until}) == seconds(0)
+    for headers in ({}, {"retry-after": until}, {"retry-after": "soon", "date": sent}):
+        assert retry_after(headers) is None
     reported = CloudError("slow down", cause="Throttled", retry_after=seconds(7))
     assert pause_before_repeat(
         reported, status=429, repeats=0, spent=Duration(0), patience=PATIENCE, draw=0

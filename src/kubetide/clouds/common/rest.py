@@ -7,6 +7,7 @@ a scripted world, is one function ``Send``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
@@ -172,9 +173,18 @@ def decoded(response: Response, kind: type[T]) -> T:
 
 
 def retry_after(headers: Mapping[str, str]) -> Duration | None:
-    """Return the pause that ``Retry-After`` asks for in seconds; None without it or for a date."""
+    """Return the pause that ``Retry-After`` asks for, in seconds or as a time; None without it.
+
+    A time counts from the answer's own ``Date``, so that a clock that is off makes no difference.
+    """
     text = headers.get("retry-after", "")
-    return Duration(int(text) * _SECOND) if text.isascii() and text.isdigit() else None
+    if text.isascii() and text.isdigit():
+        return Duration(int(text) * _SECOND)
+    try:
+        until, sent = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
+        return Duration(max(int((until - sent).total_seconds()), 0) * _SECOND)
+    except (TypeError, ValueError):  # no time, or one with a zone and one without
+        return None
 
 
 class HttpSender(OwnsSession):
