@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import msgspec
 import pytest
 from tests.clouds.creating import created_like_its_pattern
 from tests.clouds.fakes.server import Answer
@@ -13,7 +14,7 @@ from tests.clouds.vendors.vendor import group_in
 
 from kubetide.clouds.azure.factory import sizes_of
 from kubetide.clouds.azure.machines import read_machines
-from kubetide.clouds.azure.model import Machine, ScaleSet, SetProperties
+from kubetide.clouds.azure.model import InstanceView, Machine, MachineProperties, ScaleSet, SetProperties
 from kubetide.clouds.azure.skus import find_type
 from kubetide.clouds.azure.status import StatusRules
 from kubetide.ports.errors import CloudError
@@ -198,6 +199,21 @@ def test_a_machine_whose_id_cannot_be_read_is_left_out():
     listed = [Machine(id=""), Machine(id="/odd/1"), Machine(id=good, instance_id="0")]
     (found,) = read_machines(scale_set, listed, StatusRules(), {})
     assert found.provider_id == f"azure://{good.replace('MC', 'mc')}"
+
+
+@pytest.mark.parametrize(("view", "state"), [({}, "Running"), ({"statuses": []}, "Creating")])
+def test_a_failed_machine_of_a_flexible_set_runs_unless_its_statuses_are_known(view, state):
+    """Sets of this kind are listed without views, so none says anything of power."""
+    flexible = ScaleSet(properties=SetProperties(orchestration_mode="Flexible"))
+    path = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/m"
+    machine = Machine(
+        id=path,
+        properties=MachineProperties(
+            provisioning_state="Failed", instance_view=msgspec.convert(view, InstanceView)
+        ),
+    )
+    [found] = read_machines(flexible, [machine], StatusRules(fast_delete=True), {})
+    assert found.status.state == state
 
 
 def test_the_first_set_that_cannot_be_read_ends_the_start():

@@ -52,8 +52,10 @@ def _read(
     scale_set: ScaleSet, one: Machine, node_id: str, rules: StatusRules, before: Mapping[str, VmStatus]
 ) -> SetMachine:
     if scale_set.is_flexible:
-        properties = one.properties
-        state = provisioned(properties.provisioning_state or "", power_of(properties.instance_view), rules)
+        properties, view = one.properties, one.properties.instance_view
+        # Unlike in a uniform set, a view without statuses is as good as none here.
+        power = power_of(view if view is not None and view.statuses is not None else None)
+        state = provisioned(properties.provisioning_state or "", power, rules)
         return SetMachine(node_id, last_segment(one.id), state)
     return SetMachine(node_id, one.instance_id, machine_status(one, rules, before.get(node_id.lower())))
 
