@@ -17,6 +17,7 @@ from kubetide.clouds.azure.machines import read_machines
 from kubetide.clouds.azure.model import InstanceView, Machine, MachineProperties, ScaleSet, SetProperties
 from kubetide.clouds.azure.skus import find_type
 from kubetide.clouds.azure.status import StatusRules
+from kubetide.clouds.azure.template import build_node
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes, seconds
 
@@ -337,6 +338,12 @@ def test_a_discovered_set_with_wrong_bounds_is_left_out_with_a_warning():
         ]
 
     Azure(discovery="label:cluster=shop").with_groups().play(story)
+
+
+def test_a_set_without_a_size_says_so():
+    """The error names the set."""
+    with pytest.raises(CloudError, match="VMSS web has no SKU"):
+        build_node(ScaleSet(name="web", location="westeurope"))
 
 
 def test_each_spot_set_is_read_once_a_minute():

@@ -53,9 +53,11 @@ def build_node(
         predict_labels: Whether the labels that AKS gives nodes are added.
         types: The sizes there are; the shipped list unless given.
     """
+    sku = scale_set.size
+    if not sku:
+        raise CloudError(f"VMSS {scale_set.name} has no SKU")
     if not scale_set.location:
         raise CloudError(f"VMSS {scale_set.name} has no location")
-    sku = scale_set.size
     size = find_type(sku, types)
     tags = scale_set.tags or {}
     labels: dict[str, str] = {
