@@ -340,6 +340,32 @@ def test_a_discovered_set_with_wrong_bounds_is_left_out_with_a_warning():
     Azure(discovery="label:cluster=shop").with_groups().play(story)
 
 
+def test_tags_that_cannot_be_read_are_warnings_of_their_set():
+    """Each is named with its value; the others count."""
+    tags = {
+        f"{PREFIX}taint_dedicated": "shop",
+        f"{PREFIX}taint_team": "shop:NoSchedule",
+        f"{PREFIX}resources_example.com_disk": "10 GB",
+        f"{PREFIX}resources_example.com_port": "2",
+        f"{PREFIX}autoscaling-options_scaledownunneededtime": "soon",
+    }
+
+    async def story(here):
+        here.fake.models["web"] = {**model("web", ""), "tags": tags}
+        group = await group_in(here.connect(), "web")
+        assert [one.partition(":")[0] for one in group.warnings] == [
+            f"tag {PREFIX}resources_example.com_disk",
+            f"tag {PREFIX}taint_dedicated",
+            "option scaledownunneededtime",
+        ]
+        assert "'shop' is not <value>:<effect>" in group.warnings[1]
+        node = group.template.node
+        assert [one.key for one in node.spec.taints] == ["team"]
+        assert node.status.capacity["example.com/port"] == "2"
+
+    Azure().with_groups().play(story)
+
+
 def test_a_set_without_a_size_says_so():
     """The error names the set."""
     with pytest.raises(CloudError, match="VMSS web has no SKU"):

@@ -211,9 +211,13 @@ class AzureCloud(Cloud):
 
     def _described(self, scale_set: ScaleSet, reading: GroupReading) -> GroupReading:
         """Return the group with what its scale set says of its machines, whether or not there are any."""
-        options, warnings = read_options(tag_reading.raw_options(scale_set.tags or {}), OPTIONS)
-        is_ours = self._is_ours(scale_set)
-        reading = reading._replace(options=options, warnings=warnings, autoprovisioned=is_ours)
+        tags = scale_set.tags or {}
+        options, warnings = read_options(tag_reading.raw_options(tags), OPTIONS)
+        reading = reading._replace(
+            options=options,
+            warnings=(*tag_reading.problems(tags), *warnings),
+            autoprovisioned=self._is_ours(scale_set),
+        )
         try:
             template = make_template(
                 scale_set, predict_labels=self._settings.predict_labels, types=self._types

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from kubetide.clouds.common.template import readable_quantities, readable_taints, taint_of
 from kubetide.objects.node import Taint
-from kubetide.units.quantity import Quantity
+from kubetide.units.quantity import Quantity, quantity_error
 
 Tags = Mapping[str, str | None]
 _PREFIX = "k8s.io_cluster-autoscaler_node-template_"
@@ -52,6 +52,19 @@ def resources(tags: Tags) -> dict[str, Quantity]:
     """Return the further resources that tags give; what is no quantity is left out."""
     found = ((key.replace("~2", "/").replace("_", "/"), value) for key, value in _of_kind(tags, "resources"))
     return readable_quantities((key, value) for key, value in found if key)
+
+
+def problems(tags: Tags) -> tuple[str, ...]:
+    """Return one sentence for each tag of a taint or a resource that is ignored; upstream says nothing of these."""
+    found: list[str] = []
+    for tag in sorted(tags):
+        value = tags[tag] or ""
+        if f"{_PREFIX}taint_" in tag and not readable_taints([("", value)]):
+            found.append(f"tag {tag}: {value!r} is not <value>:<effect>; ignored")
+        refusal = quantity_error(value) if RESOURCES in tag else None
+        if refusal is not None:
+            found.append(f"tag {tag}: {refusal}; ignored")
+    return tuple(found)
 
 
 def raw_options(tags: Tags) -> dict[str, str]:
