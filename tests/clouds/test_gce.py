@@ -9,8 +9,9 @@ from tests.clouds.vendors import Gce
 from tests.clouds.vendors.gce import LARGE, template, url
 from tests.clouds.vendors.vendor import first_of, group_in
 
+from kubetide.clouds.common.rest import NoAnswer
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import minutes
+from kubetide.units.time import minutes, seconds
 
 WEB = url("web")
 
@@ -38,6 +39,43 @@ def test_a_failed_operation_fails_the_increase_with_its_cause():
             await here.connect().increase_size(WEB, 2)
         assert (found.value.cause, found.value.error_class) == ("Quota", "OutOfResource")
         assert here.fake.calls.count("POST createInstances") == 1
+
+    Gce().with_groups().play(story)
+
+
+def hang(here, waits):
+    """Let the API hold that many waits for an operation for longer than a connection is kept open."""
+    send, left = here.send, iter(range(waits))
+
+    async def hanging(request):
+        if request.url.endswith("/wait") and next(left, None) is not None:
+            await here.clock.sleep(seconds(30))
+            raise NoAnswer(request.url, "TimeoutError")
+        return await send(request)
+
+    here.send = hanging
+
+
+def test_an_operation_that_is_waited_for_longer_than_a_connection_lasts_is_asked_about_again():
+    """The API holds the answer for up to two minutes; a group has as long to be created."""
+
+    async def story(here):
+        hang(here, 2)
+        cloud = here.connect()
+        return (await cloud.create_group(await first_of(cloud))).id
+
+    assert Gce().with_pattern().play(story) == url(LARGE)
+
+
+def test_an_increase_that_takes_too_long_says_so():
+    """The error names the group and the operation, whatever became of the connection."""
+
+    async def story(here):
+        hang(here, 9)
+        with pytest.raises(
+            CloudError, match=r"createInstances of shop/.*/web: operation .* is not done after 20 s"
+        ):
+            await here.connect().increase_size(WEB, 1)
 
     Gce().with_groups().play(story)
 

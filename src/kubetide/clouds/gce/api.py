@@ -6,12 +6,22 @@ Paths are those of compute/v1. Reads follow all pages; changes are sent once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubetide.clouds.common.rest import Request, Response, Rest, Token, decoded, json_request, retry_after
+from kubetide.clouds.common.rest import (
+    NoAnswer,
+    Request,
+    Response,
+    Rest,
+    Token,
+    decoded,
+    json_request,
+    retry_after,
+)
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part, region_of
@@ -271,8 +281,10 @@ class ComputeApi:
                 raise CloudError(
                     f"{what}: operation {operation.name} is not done after {within // seconds(1)} s"
                 )
-            response = await self._rest.read(lambda: self._request("POST", path, {}))
-            operation = msgspec.json.decode(response.body, type=_Operation)
+            # The API holds its answer for longer than a connection is kept open.
+            with suppress(NoAnswer):
+                response = await self._rest.read(lambda: self._request("POST", path, {}))
+                operation = msgspec.json.decode(response.body, type=_Operation)
             if operation.status != "DONE":
                 await self._clock.sleep(_WAIT_PAUSE)
         errors = (operation.error.errors if operation.error else None) or ()
