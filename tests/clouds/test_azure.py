@@ -276,6 +276,34 @@ def test_machines_that_could_never_be_listed_are_not_taken_for_none():
     Azure().with_groups().play(story)
 
 
+def test_lists_of_machines_are_spread_over_the_jitter():
+    """Sets that were listed at the same time are listed anew at different ones, none later than without jitter."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fake.calls.clear()
+        lists = []
+        for _ in range(5):
+            await here.clock.sleep(minutes(1))
+            await cloud.refresh()
+            lists.append(here.fake.calls.count("GET virtualMachines"))
+        return lists
+
+    def groups(azure):
+        return azure.with_groups(*((f"g{number}", 0, 3) for number in range(6)))
+
+    async def with_more(here):
+        for number in range(6):
+            here.fleet.add(f"g{number}")
+        return await story(here)
+
+    assert groups(Azure(page=500)).play(with_more) == [0, 0, 0, 0, 8]
+    spread = groups(Azure(page=500, machines_jitter=minutes(3))).play(with_more)
+    assert spread[:2] == [0, 0]
+    assert 0 < spread[2] < 8 <= spread[4]
+
+
 def test_deletion_by_force_falls_back():
     """Where force is not allowed, machines are deleted without it; a pre-empted order is sent once more."""
 

@@ -12,13 +12,14 @@ from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.azure.status import StatusRules, VmStatus
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
+from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration
 
 
 class MachineCache:
     """Machines by the keys of sets.
 
-    A list serves for a while, but not where it has another number of machines than the set. A throttled one leaves the
+    A list serves for a while, less by some of the jitter, but not where it has another number of machines than the set. A throttled one leaves the
     list before it in force.
 
     Source: cluster-autoscaler cloudprovider/azure, instance cache of a scale set.
@@ -60,12 +61,16 @@ class MachineCache:
                 self._not_before[key] = Duration(now + error.retry_after)
             if known is None:
                 raise
-            self._listed_at[key] = now
+            self._note_list(key, now)
             return known
         before = {one.provider_id.lower(): one.status for one in known or ()}
         self._lists[key] = list(read_machines(scale_set, listed, self._rules, before))
-        self._listed_at[key] = now
+        self._note_list(key, now)
         return self._lists[key]
+
+    def _note_list(self, key: str, now: Duration) -> None:
+        early = self._settings.machines_jitter * unit_interval(0, "machines", key, now)
+        self._listed_at[key] = Duration(round(now - early))
 
     def expire(self, key: str) -> None:
         """List a set's machines anew the next time."""

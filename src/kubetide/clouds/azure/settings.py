@@ -29,6 +29,7 @@ class AzureSettings(ApiStruct):
         sets_for: How long a list of sets holds.
         spot_for: How long the size of a spot set holds.
         machines_for: How long a list of a set's machines holds.
+        machines_jitter: By how much less at most, so that not all sets are listed at the same time.
         flexible: Whether sets of flexible orchestration may be managed.
         force_delete: Whether machines are deleted by force where that is possible.
         fast_delete: Whether a machine whose provisioning failed counts as never made.
@@ -43,6 +44,7 @@ class AzureSettings(ApiStruct):
     sets_for: Duration = _SETS_FOR
     spot_for: Duration = _SETS_FOR
     machines_for: Duration = _MACHINES_FOR
+    machines_jitter: Duration = Duration(0)
     flexible: bool = False
     force_delete: bool = False
     fast_delete: bool = False
@@ -61,6 +63,7 @@ def settings_of(config: AzureConfig, nodes: tuple[str, ...], discovery: tuple[st
         sets_for=sets_for,
         spot_for=_duration(config, "getVmssSizeRefreshPeriod", sets_for),
         machines_for=_duration(config, "vmssVirtualMachinesCacheTTLInSeconds", _MACHINES_FOR),
+        machines_jitter=_duration(config, "vmssVmsCacheJitter", Duration(0)),
         flexible=config.is_on("enableVmssFlexNodes"),
         force_delete=config.is_on("enableForceDelete"),
         fast_delete=config.is_on("enableFastDeleteOnFailedProvisioning"),
