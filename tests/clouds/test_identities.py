@@ -22,11 +22,11 @@ async def names(cloud):
     return cloud.name
 
 
-def connect(name, environment=None, *, story=names, **flags):
+def connect(name, environment=None, *, story=names, warn=lambda _: None, **flags):
     """Return the result of a story over a provider that was made of flags and environment."""
 
     async def main():
-        context = CloudContext(CloudFlags(**flags), Clock(), environment or {})
+        context = CloudContext(CloudFlags(**flags), Clock(), environment or {}, warn=warn)
         async with cloud_factory(name)(context) as cloud:
             return await story(cloud)
 
@@ -69,6 +69,16 @@ def test_each_azure_cloud_has_its_own_authority(identities, cloud, authority, wa
     assert connect("azure", {**AZURE, **environment, "ARM_CLOUD": cloud}) == "azure"
     _, named = identities[way]
     assert named.get("authority") == authority
+
+
+def test_switches_of_azure_without_effect_are_warnings(identities):
+    """A key that upstream reads and this provider cannot follow is named with the reason."""
+    switches = {"AZURE_ENABLE_VMS_AGENT_POOLS": "true", "CLOUD_PROVIDER_RATE_LIMIT": "true"}
+    warnings = []
+    connect("azure", {**AZURE, "ARM_CLIENT_SECRET": "x"}, warn=warnings.append)
+    assert warnings == []
+    connect("azure", {**AZURE, **switches, "ARM_CLIENT_SECRET": "x"}, warn=warnings.append)
+    assert [one.split()[1] for one in warnings] == ["enableVMsAgentPool", "cloudProviderRateLimit"]
 
 
 def test_an_azure_certificate_that_is_not_there_is_named():

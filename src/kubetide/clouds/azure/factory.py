@@ -35,6 +35,10 @@ _AUTHORITIES: Mapping[str, str] = {
     "azureusgovernmentcloud": "login.microsoftonline.us",
 }
 """Where identities sign in; for the public cloud azure-identity's own default holds, or AZURE_AUTHORITY_HOST."""
+_WITHOUT_EFFECT: Mapping[str, str] = {
+    "enableVMsAgentPool": "AKS pools of type VirtualMachines are not managed",
+    "cloudProviderRateLimit": "requests have no rate of their own; those that Azure throttles are sent again",
+}
 
 
 @asynccontextmanager
@@ -44,6 +48,9 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     text = await config_text(flags.cloud_config)
     config = read_config(text, context.environment)
     settings = settings_of(config, flags.nodes, flags.node_group_auto_discovery)
+    for key, reason in _WITHOUT_EFFECT.items():
+        if config.is_on(key):
+            context.warn(f"cloud-config: {key} has no effect: {reason}")
     async with HttpSender() as send:
         endpoint = _ENDPOINTS.get(config.text("cloud").lower(), ENDPOINT)
         where = Subscription(
