@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 from tests.clouds.vendors import Gce
@@ -227,6 +229,37 @@ def test_a_group_that_is_not_there_ends_only_the_first_refresh():
         assert ("404" in groups[url("absent")].stale, groups[url("absent")].max_size) == (True, 0)
 
     Gce().with_groups(("absent", 0, 3)).play(story)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ("kube_reserved=cpu=60m,memory=1Gi;evictionHard=memory.available=100Mi;arch=arm64", []),
+        ("", []),
+        (None, []),
+        ("autoscaling_options=scaledownunneededtime=3m;", ["'' is not name=value; what stands behind it"]),
+        ("kube_reserved=cpu=60m,memory=1 GB", ["kube_reserved: memory: "]),
+        ("kube_reserved=cpu", ["kube_reserved: .*val: cpu; all of it is ignored"]),
+        ("extended_resources=a.com/b=-1,a.com/c=2", ["extended_resources: a.com/b: -1 is negative"]),
+        ("arch=x64;os_distribution=rhel", ["os_distribution 'rhel' is none of", "arch 'x64' is none of"]),
+    ],
+)
+def test_what_is_passed_over_in_a_kube_env_is_a_warning_of_the_group(variables, words):
+    """It is named with its variable; what else is there counts."""
+
+    async def story(here):
+        env = "OTHER: x\n" if variables is None else f'AUTOSCALER_ENV_VARS: "{variables}"\n'
+        metadata = {"items": [{"key": "kube-env", "value": env}]}
+        here.fake.templates["v1"] = {**template("", metadata=metadata), "name": "v1"}
+        here.fake.managers["web"] = {"instanceTemplate": template_url("v1")}
+        return (await group_in(here.connect(), WEB)).warnings or ()
+
+    found = Gce().with_groups().play(story)
+    assert len(found) == len(words), found
+    assert all(
+        re.search(f"kube-env AUTOSCALER_ENV_VARS: {word}", one)
+        for one, word in zip(found, words, strict=True)
+    )
 
 
 def test_options_that_cannot_be_read_leave_the_last_ones_in_force():

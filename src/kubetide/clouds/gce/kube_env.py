@@ -10,7 +10,7 @@ Source: cluster-autoscaler cloudprovider/gce, building a node from a template.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kubetide.clouds.common.template import readable_quantities
@@ -18,7 +18,7 @@ from kubetide.objects.node import Taint
 from kubetide.objects.yaml_reading import YamlError, read_documents
 from kubetide.ports.errors import CloudError
 from kubetide.units.numbers import NumberError, parse_float
-from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.quantity import Quantity, QuantityError, quantity_error
 
 _MIB = 1 << 20
 _VARIABLES = "AUTOSCALER_ENV_VARS"
@@ -234,3 +234,36 @@ def is_boot_disk_for_pods(env: Mapping[str, str]) -> bool:
 def autoscaling_options(env: Mapping[str, str]) -> dict[str, str]:
     """Return the group's options as texts by name. Raises CloudError."""
     return key_values(variable(env, "autoscaling_options") or "")
+
+
+def problems(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return one sentence for each part of ``AUTOSCALER_ENV_VARS`` that is passed over; upstream only logs these."""
+    found: list[str] = []
+    text = env.get(_VARIABLES, "").strip(" ")
+    for item in (one.strip(" ") for one in text.split(";") if text):
+        if "=" not in item:
+            found.append(f"{item!r} is not name=value; what stands behind it is not read")
+            break
+    for name in ("kube_reserved", "extended_resources"):
+        found += [f"{name}: {problem}" for problem in _unreadable(_variable_or_none(env, name) or "")]
+    for name, known, instead in (
+        ("os_distribution", _DISTRIBUTIONS, "cos"),
+        ("arch", ("amd64", "arm64"), "amd64"),
+    ):
+        value = _variable_or_none(env, name)
+        if value is not None and value not in known:
+            found.append(f"{name} {value!r} is none of {', '.join(known)}; {instead} is assumed")
+    return tuple(f"kube-env {_VARIABLES}: {one}" for one in found)
+
+
+def _unreadable(text: str) -> Iterator[str]:
+    """Yield why quantities of a list are ignored."""
+    try:
+        items = key_values(text)
+    except CloudError as error:
+        yield f"{error}; all of it is ignored"
+        return
+    for name, value in items.items():
+        refusal = quantity_error(value)
+        if refusal is not None or Quantity.parse(value).sign() < 0:
+            yield f"{name}: {refusal or f'{value} is negative'}; ignored"

@@ -97,8 +97,10 @@ class Templates:
 
 
 def options_of(template: InstanceTemplate) -> ReadOptions:
-    """Return the options in a template's kube-env. Raises CloudError."""
-    return read_options(kube_env.autoscaling_options(environment(template).env), OPTIONS)
+    """Return the options in a template's kube-env, with what of that is passed over. Raises CloudError."""
+    env = environment(template).env
+    read = read_options(kube_env.autoscaling_options(env), OPTIONS)
+    return read._replace(warnings=(*kube_env.problems(env), *read.warnings))
 
 
 def build(template: InstanceTemplate, machine: MachineType, ref: GceRef) -> Built:
