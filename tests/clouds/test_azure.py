@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 
 import msgspec
 import pytest
 from tests.clouds.creating import created_like_its_pattern
+from tests.clouds.fakes.fleet import Clock
 from tests.clouds.fakes.server import Answer
 from tests.clouds.vendors import Azure
 from tests.clouds.vendors.azure import PREFIX, model
 from tests.clouds.vendors.vendor import group_in
 
+from kubetide.clouds.azure.api import ComputeApi, Subscription, refusal
 from kubetide.clouds.azure.factory import sizes_of
 from kubetide.clouds.azure.machines import read_machines
 from kubetide.clouds.azure.model import InstanceView, Machine, MachineProperties, ScaleSet, SetProperties
 from kubetide.clouds.azure.skus import find_type
 from kubetide.clouds.azure.status import StatusRules
 from kubetide.clouds.azure.template import build_node
+from kubetide.clouds.common.rest import Response, Rest
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes, seconds
 
@@ -392,6 +396,24 @@ def test_tags_that_cannot_be_read_are_warnings_of_their_set():
         assert node.status.capacity["example.com/port"] == "2"
 
     Azure().with_groups().play(story)
+
+
+def listed(**part):
+    """Return the sets of an API whose only one, web, has this part."""
+
+    async def send(_):
+        return Response(200, {}, msgspec.json.encode({"value": [{"name": "web", **part}]}))
+
+    clock = Clock()
+    api = ComputeApi(Rest(send, clock, refusal), clock, None, Subscription("s", "g"))
+    return asyncio.run(api.scale_sets())
+
+
+def test_a_set_that_is_described_otherwise_is_an_error_of_the_cloud():
+    """The error names the set, and is none of the program; what is null is as good as not there."""
+    with pytest.raises(CloudError, match=r"answer on web cannot be read: .*zones"):
+        listed(zones="1")
+    assert listed(zones=None, properties=None) == [ScaleSet(name="web")]
 
 
 def test_a_set_without_a_size_says_so():

@@ -218,7 +218,7 @@ class ComputeApi:
             ask = partial(self._request, "GET", url, query=asked, version=api_version)
             response = await self._rest.read(ask)
             page = decoded(response, _Page)
-            found.extend(msgspec.convert(one, kind, strict=False) for one in page.value or ())
+            found.extend(_entry(one, kind) for one in page.value or ())
             url, asked, api_version = page.next_link or "", {}, ""
         return found
 
@@ -241,6 +241,16 @@ class ComputeApi:
 class _Page(ApiStruct):
     value: tuple[dict[str, Any], ...] | None = None
     next_link: str | None = None
+
+
+def _entry(one: Mapping[str, Any], kind: type[T]) -> T:
+    """Return an entry of a list as its type; a part that is null is not there. Raises CloudError that names it."""
+    try:
+        return msgspec.convert(
+            {key: part for key, part in one.items() if part is not None}, kind, strict=False
+        )
+    except msgspec.ValidationError as error:
+        raise CloudError(f"the API's answer on {one.get('name')} cannot be read: {error}") from error
 
 
 def _size(sku: _ResourceSku) -> InstanceType:
