@@ -16,6 +16,7 @@ from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
 from kubetide.ports.errors import CloudError
 
 AZURE = {"ARM_RESOURCE_GROUP": "g", "ARM_SUBSCRIPTION_ID": "s", "ARM_TENANT_ID": "t", "ARM_CLIENT_ID": "c"}
+NODES = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
 
 
 async def names(cloud):
@@ -41,8 +42,8 @@ def identities(monkeypatch):
     def kind(name):
         return lambda *given, **named: asked.setdefault(name, (given, named))
 
-    names = ("ClientSecretCredential", "CertificateCredential", "WorkloadIdentityCredential")
-    library = SimpleNamespace(**{name: kind(name) for name in names})
+    kinds = ("ClientSecret", "Certificate", "WorkloadIdentity", "ManagedIdentity")
+    library = SimpleNamespace(**{f"{one}Credential": kind(f"{one}Credential") for one in kinds})
     monkeypatch.setitem(sys.modules, "azure.identity", library)
     return asked
 
@@ -69,6 +70,25 @@ def test_each_azure_cloud_has_its_own_authority(identities, cloud, authority, wa
     assert connect("azure", {**AZURE, **environment, "ARM_CLOUD": cloud}) == "azure"
     _, named = identities[way]
     assert named.get("authority") == authority
+
+
+@pytest.mark.parametrize(
+    ("assigned", "named"),
+    [
+        ("", {"client_id": None}),
+        ("9d1f", {"client_id": "9d1f"}),
+        (NODES, {"identity_config": {"resource_id": NODES}}),
+        (NODES.lower(), {"identity_config": {"resource_id": NODES.lower()}}),
+    ],
+)
+def test_a_managed_identity_is_named_by_client_or_by_resource(identities, assigned, named):
+    """Both kinds of id stand in the same key."""
+    switches = {
+        "ARM_USE_MANAGED_IDENTITY_EXTENSION": "true",
+        "ARM_USER_ASSIGNED_IDENTITY_ID": assigned,
+    }
+    connect("azure", {**AZURE, **switches})
+    assert identities["ManagedIdentityCredential"] == ((), named)
 
 
 def test_switches_of_azure_without_effect_are_warnings(identities):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -35,6 +36,11 @@ _AUTHORITIES: Mapping[str, str] = {
     "azureusgovernmentcloud": "login.microsoftonline.us",
 }
 """Where identities sign in; for the public cloud azure-identity's own default holds, or AZURE_AUTHORITY_HOST."""
+_IDENTITY = re.compile(
+    r"/subscriptions/.+/resourceGroups/.+/providers/Microsoft\.ManagedIdentity/userAssignedIdentities/.+",
+    re.IGNORECASE,
+)
+"""The resource id of a managed identity; any other text is its client id. Source: cloud-provider-azure, tokens."""
 _WITHOUT_EFFECT: Mapping[str, str] = {
     "enableVMsAgentPool": "AKS pools of type VirtualMachines are not managed",
     "cloudProviderRateLimit": "requests have no rate of their own; those that Azure throttles are sent again",
@@ -124,6 +130,8 @@ def _credential(identity: Any, config: AzureConfig) -> Any:
         )
     if config.is_on("useManagedIdentityExtension"):
         assigned = config.text("userAssignedIdentityID")
+        if _IDENTITY.fullmatch(assigned):
+            return identity.ManagedIdentityCredential(identity_config={"resource_id": assigned})
         return identity.ManagedIdentityCredential(client_id=assigned or None)
     if config.text("authMethod") == "cli":
         return identity.AzureCliCredential()
