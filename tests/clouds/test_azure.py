@@ -493,6 +493,7 @@ def test_shipped_sizes_serve_for_what_the_api_does_not_list():
         sizes = await sizes_of(cloud._api, "westeurope", warnings.append)
         assert find_type("Standard_D2s_v3", sizes).vcpu == 2
         assert find_type("Standard_D8s_v3", sizes).vcpu == 8
+        assert find_type("Standard_D4s_v3", sizes).usd_per_hour == find_type("Standard_D4s_v3").usd_per_hour
         assert warnings == []
         here.fake.refused = (403, "AuthorizationFailed")
         sizes = await sizes_of(cloud._api, "westeurope", warnings.append)

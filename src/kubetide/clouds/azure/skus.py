@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.errors import CloudError
@@ -53,8 +54,17 @@ def shipped_types() -> Mapping[str, InstanceType]:
 
 
 def with_shipped(listed: Mapping[str, InstanceType]) -> Mapping[str, InstanceType]:
-    """Return the sizes that the API lists, and the shipped ones that it does not, by name in lower case."""
-    return {**shipped_types(), **listed}
+    """Return the sizes that the API lists, and the shipped ones that it does not, by name in lower case.
+
+    The API has no prices, so these are the shipped ones.
+    """
+    shipped = shipped_types()
+    priced = {
+        name: replace(one, usd_per_hour=shipped[name].usd_per_hour)
+        for name, one in listed.items()
+        if name in shipped
+    }
+    return {**shipped, **listed, **priced}
 
 
 @cache
