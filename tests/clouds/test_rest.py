@@ -140,3 +140,39 @@ def test_no_connection_is_no_answer():
                 await send(Request("GET", "http://127.0.0.1:9/"))
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "asked"), [("", ["CONNECT compute.invalid:443 HTTP/1.1"]), ("invalid", [])]
+)
+def test_the_environment_says_by_which_proxy_a_cloud_is_reached(exceptions, asked):
+    """https goes by it, unless NO_PROXY names the host; a metadata server is asked directly."""
+    lines = []
+
+    async def answer(reader, writer):
+        lines.append((await reader.readline()).decode().strip())
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async def main():
+        proxy = await asyncio.start_server(answer, "127.0.0.1", 0)
+        address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        variables = {"HTTPS_PROXY": address, "HTTP_PROXY": address, "NO_PROXY": exceptions}
+        async with proxy, HttpSender(variables, timeout=seconds(2)) as send:
+            for url in ("https://compute.invalid/", "http://metadata.invalid/"):
+                with pytest.raises(NoAnswer):
+                    await send(Request("GET", url))
+
+    asyncio.run(main())
+    assert lines == asked
+
+
+def test_a_proxy_that_cannot_be_used_is_named():
+    """The error says which variable is wrong."""
+
+    async def main():
+        async with HttpSender({"HTTPS_PROXY": "socks5://p:1"}) as send:
+            await send(Request("GET", "https://compute.example.com/"))
+
+    with pytest.raises(CloudError, match="HTTPS_PROXY: scheme socks5"):
+        asyncio.run(main())

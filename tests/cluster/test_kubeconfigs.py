@@ -25,8 +25,8 @@ from kubetide.cluster import (
     load_kubeconfig,
     read_kubeconfigs,
 )
-from kubetide.cluster.access.proxy import proxy_for
 from kubetide.serving.certificates import Authority
+from kubetide.serving.proxy import proxy_for
 
 AUTHORITY = Authority()
 PEM = AUTHORITY.certificate.decode()
@@ -316,7 +316,7 @@ def test_the_environment_s_proxy_gives_way_to_the_kubeconfig_s(tmp_path):
     proxies = [find_connection(environ, home=Path(), kubeconfig=str(path)).proxy for path in (plain, own)]
     assert proxies == ["http://all:1", "http://own:1"]
     with pytest.raises(ConfigError, match="HTTPS_PROXY: scheme socks5"):
-        proxy_for("https://x", {"HTTPS_PROXY": "socks5://p:1"})
+        find_connection({"HTTPS_PROXY": "socks5://p:1"}, home=Path(), kubeconfig=str(plain))
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     if not nodes:
         raise CloudError("alicloud: no group is named; set --nodes=MIN:MAX:asg-…; there is no discovery")
     config = read_environment(context.environment)
-    async with HttpSender() as send:
+    async with HttpSender(context.environment) as send:
         region = config.region or await _metadata(send, "region-id")
         rest = Rest(send, clock, refusal, seed=clock.now())
         api = AlibabaApi(rest, clock, _keys(send, config, clock), region, seed=clock.now())

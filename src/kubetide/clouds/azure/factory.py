@@ -57,7 +57,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     for key, reason in _WITHOUT_EFFECT.items():
         if config.is_on(key):
             context.warn(f"cloud-config: {key} has no effect: {reason}")
-    async with HttpSender() as send:
+    async with HttpSender(context.environment) as send:
         endpoint = _ENDPOINTS.get(config.text("cloud").lower(), ENDPOINT)
         where = Subscription(
             config.text("hostedSubscriptionID") or config.text("subscriptionId") or await _subscription(send),

@@ -16,6 +16,7 @@ import msgspec
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
 from kubetide.serving import OwnsSession, make_connector
+from kubetide.serving.proxy import ProxyError, proxy_for
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, milliseconds, seconds
 
@@ -188,13 +189,17 @@ def retry_after(headers: Mapping[str, str]) -> Duration | None:
 
 
 class HttpSender(OwnsSession):
-    """Sends over real connections; an async context manager.
+    """Sends over real connections, by the environment's proxy where it is https; an async context manager.
+
+    Only metadata servers speak plain http. They answer the machine itself, so that no proxy is asked.
 
     Args:
+        environment: Its HTTPS_PROXY and NO_PROXY count, as in Go's programs.
         timeout: For one answer.
     """
 
-    def __init__(self, timeout: Duration = _TIMEOUT) -> None:
+    def __init__(self, environment: Mapping[str, str] = {}, *, timeout: Duration = _TIMEOUT) -> None:
+        self._environment = environment
         self._timeout = aiohttp.ClientTimeout(total=timeout / _SECOND)
 
     def _open(self) -> aiohttp.ClientSession:
@@ -209,8 +214,17 @@ class HttpSender(OwnsSession):
                 params=dict(request.query) or None,
                 headers=dict(request.headers),
                 data=request.body or None,
+                proxy=self._proxy(request.url),
             ) as answer:
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 return Response(answer.status, headers, await answer.read())
         except (aiohttp.ClientError, TimeoutError) as error:
             raise NoAnswer(request.url, str(error) or type(error).__name__) from error
+
+    def _proxy(self, url: str) -> str | None:
+        if not url.startswith("https://"):
+            return None
+        try:
+            return proxy_for(url, self._environment) or None
+        except ProxyError as error:
+            raise CloudError(str(error)) from error

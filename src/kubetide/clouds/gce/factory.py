@@ -48,7 +48,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     flags, clock = context.flags, context.clock
     text = await config_text(flags.cloud_config)
     config = parse_config(text)
-    async with HttpSender() as send:
+    async with HttpSender(context.environment) as send:
         project = config.project_id or await read_metadata(send, "project/project-id")
         location = config.local_zone
         if not location:

@@ -31,6 +31,6 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         return keys
 
     clock, region = context.clock, environment["REGION"]
-    async with HttpSender() as send:
+    async with HttpSender(context.environment) as send:
         rest = Rest(send, clock, refusal, seed=clock.now())
         yield TencentCloud(TencentApi(rest, clock, credentials, region), nodes, region, clock)

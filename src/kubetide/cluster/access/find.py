@@ -13,7 +13,7 @@ from pathlib import Path
 from kubetide.cluster.access.connection import ConfigError, Connection
 from kubetide.cluster.access.incluster import SERVICE_ACCOUNT, in_cluster, may_be_in_cluster
 from kubetide.cluster.access.kubeconfig import read_kubeconfigs
-from kubetide.cluster.access.proxy import proxy_for
+from kubetide.serving.proxy import ProxyError, proxy_for
 
 
 def find_connection(
@@ -41,7 +41,12 @@ def find_connection(
         found = in_cluster(environ, service_account)
     else:
         found = _configured(environ, home, kubeconfig, context, service_account)
-    return found if found.proxy else replace(found, proxy=proxy_for(found.url, environ))
+    if found.proxy:
+        return found
+    try:
+        return replace(found, proxy=proxy_for(found.url, environ))
+    except ProxyError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _configured(

@@ -1,6 +1,6 @@
 """Which proxy the environment wants for a server.
 
-Source: Go's golang.org/x/net/http/httpproxy, which client-go follows: HTTPS_PROXY and HTTP_PROXY by the
+Source: Go's golang.org/x/net/http/httpproxy, which client-go and the clouds' SDKs follow: HTTPS_PROXY and HTTP_PROXY by the
 server's scheme, NO_PROXY for what is reached directly; the names in small letters too.
 """
 
@@ -10,15 +10,19 @@ from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from kubetide.cluster.access.connection import ConfigError
+from kubetide.ports.errors import KubetideError
 
 _PORTS = {"https": 443, "http": 80}
+
+
+class ProxyError(KubetideError):
+    """A proxy that cannot be used; the text names the variable and what it may hold."""
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:
     """Return the URL of the proxy to reach ``url`` by, empty for none.
 
-    Raises: ConfigError for a proxy whose scheme is not http or https.
+    Raises: ProxyError for a proxy whose scheme is not http or https.
     """
     parts = urlsplit(url)
     name = f"{parts.scheme.upper()}_PROXY"
@@ -30,7 +34,7 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str:
         proxy = f"http://{proxy}"
     if not proxy.startswith(("http://", "https://")):
         scheme = proxy.partition("://")[0]
-        raise ConfigError(f"{name}: scheme {scheme} is not supported: name a proxy by http:// or https://")
+        raise ProxyError(f"{name}: scheme {scheme} is not supported: name a proxy by http:// or https://")
     return proxy
 
 
