@@ -10,6 +10,7 @@ from tests.clouds.fakes.alibaba import REGION
 from tests.clouds.vendors import Alibaba
 from tests.clouds.vendors.vendor import first_of, group_in
 
+from kubetide.clouds.alibaba.api import MACHINES, NETWORKS, SCALING, host_of
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes
 
@@ -184,3 +185,11 @@ def test_vswitches_that_cannot_be_read_leave_the_group_alone():
         assert tuple(one.new.id for one in await cloud.group_candidates()) == here.candidates
 
     Alibaba().with_pattern().play(story)
+
+
+def test_each_region_is_asked_at_its_own_host():
+    """The oldest regions share the host of scaling groups; there is none with their names."""
+    assert host_of(SCALING, "cn-hangzhou") == host_of(SCALING, "cn-shanghai") == "ess.aliyuncs.com"
+    assert host_of(SCALING, "eu-central-1") == "ess.eu-central-1.aliyuncs.com"
+    assert host_of(MACHINES, "cn-hangzhou") == "ecs.cn-hangzhou.aliyuncs.com"
+    assert host_of(NETWORKS, "cn-hangzhou") == "vpc.cn-hangzhou.aliyuncs.com"

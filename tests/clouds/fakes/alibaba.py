@@ -14,6 +14,11 @@ from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339
 REGION = "cn-hangzhou"
 KEYS = Keys("an-id", "a-secret", "a-token")
 _VERSIONS = {"ess": "2014-08-28", "ecs": "2014-05-26", "vpc": "2016-04-28"}
+_HOSTS = {
+    "ess": "ess.aliyuncs.com",
+    "ecs": f"ecs.{REGION}.aliyuncs.com",
+    "vpc": f"vpc.{REGION}.aliyuncs.com",
+}
 _STATES = {"Running": "InService", "Creating": "Pending", "Deleting": "Removing"}
 
 
@@ -39,7 +44,7 @@ class FakeAlibaba:
         headers, action = asked.headers, asked.headers["x-acs-action"]
         service = headers["host"].partition(".")[0]
         assert asked.method == "POST"
-        assert headers["host"] == f"{service}.{REGION}.aliyuncs.com"
+        assert headers["host"] == _HOSTS[service]
         assert headers["x-acs-version"] == _VERSIONS[service]
         assert headers["x-acs-signature-nonce"] not in self.nonces
         self.nonces.add(headers["x-acs-signature-nonce"])

@@ -45,6 +45,37 @@ MACHINES = Service("ecs", "2014-05-26")
 NETWORKS = Service("vpc", "2016-04-28")
 
 
+_CENTRAL = frozenset(
+    {
+        "ap-southeast-1",
+        "cn-beijing",
+        "cn-beijing-finance-1",
+        "cn-hangzhou",
+        "cn-hangzhou-finance",
+        "cn-hongkong",
+        "cn-nanjing",
+        "cn-north-2-gov-1",
+        "cn-qingdao",
+        "cn-shanghai",
+        "cn-shanghai-finance-1",
+        "cn-shenzhen",
+        "cn-shenzhen-finance-1",
+        "us-east-1",
+        "us-west-1",
+    }
+)
+"""The regions whose scaling groups are asked for at one host, without the region in its name.
+
+Source: Alibaba Cloud, "Endpoints" of Auto Scaling, and the endpoints of its SDK for this API.
+"""
+
+
+def host_of(service: Service, region: str) -> str:
+    """Return the public host of a service in a region."""
+    is_central = service == SCALING and region in _CENTRAL
+    return f"{service.name}.aliyuncs.com" if is_central else f"{service.name}.{region}.aliyuncs.com"
+
+
 class _Failure(msgspec.Struct, frozen=True, rename="pascal"):
     code: str = ""
     message: str = ""
@@ -136,7 +167,6 @@ class AlibabaApi:
         clock: The time that requests are signed with.
         credentials: Makes keys.
         region: ``cn-hangzhou``.
-        host: Makes the host of a service.
         endpoint: Makes the URL of a host.
         seed: Of the words that make each request unlike all others.
     """
@@ -297,7 +327,7 @@ class AlibabaApi:
 
     async def _request(self, service: Service, action: str, query: Mapping[str, str]) -> Request:
         self._signed += 1
-        now, host = self._clock.now(), f"{service.name}.{self._region}.aliyuncs.com"
+        now, host = self._clock.now(), host_of(service, self._region)
         call = Call(
             action=action,
             version=service.version,
