@@ -8,6 +8,8 @@ from tests.clouds.vendors import Tencent
 from tests.clouds.vendors.tencent import TEMPLATE, tag
 from tests.clouds.vendors.vendor import first_of, group_in
 
+from kubetide.clouds.common.rest import Response
+from kubetide.clouds.tencent.api import refusal
 from kubetide.clouds.tencent.model import Tag
 from kubetide.clouds.tencent.template import PREFIX, labels, taints
 from kubetide.ports.errors import CloudError
@@ -25,6 +27,43 @@ def test_one_group_that_is_gone_does_not_hide_the_others():
         system, web = await cloud.refresh()
         assert "asg-system" in system.stale
         assert (web.id, web.stale) == ("asg-web", "")
+
+    Tencent().with_groups().play(story)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"null", b"[]", b'{"Response": null}', b"<html>", b""])
+def test_an_answer_that_is_not_the_apis_is_a_refusal(body):
+    """A change that such an answer follows was not taken on."""
+    assert "HTTP 200" in str(refusal(Response(200, {}, body)))
+
+
+def test_an_answer_of_a_gateway_is_a_refusal():
+    """The API itself always answers 200; another status is no empty list, and is asked for again."""
+    found = refusal(Response(502, {}, b'{"Response": {}}'))
+    assert found.error_code == "502"
+    assert refusal(Response(200, {}, b'{"Response": {}}')) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"RequestId": "r"}, "as:DescribeAutoScalingInstances: the answer has no list"),
+        (
+            {"TotalCount": 3, "AutoScalingInstanceSet": []},
+            "the list of instances of asg-system ends after 0 of 3",
+        ),
+    ],
+)
+def test_a_list_that_ends_early_takes_no_machines_away(answer, text):
+    """The group stays as it was: machines that are left out are not gone."""
+
+    async def story(here):
+        cloud = here.connect()
+        before, _ = await cloud.refresh()
+        here.fake.answers["DescribeAutoScalingInstances"] = answer
+        system, _ = await cloud.refresh()
+        assert text in system.stale
+        assert system.instances == before.instances
 
     Tencent().with_groups().play(story)
 

@@ -21,13 +21,14 @@ class FakeTencent:
     """The three APIs over a fleet.
 
     ``page`` instances a page at most; ``errors`` are codes to give, by action. ``groups`` are what single groups have
-    besides the rest, ``configurations`` those that are not the usual one, both by id. Tags are known late, unless
-    ``knows_tags``.
+    besides the rest, ``configurations`` those that are not the usual one, both by id. ``answers`` are given in the place of
+    others, by action. Tags are known late, unless ``knows_tags``.
     """
 
     def __init__(self, fleet, clock, page=1):
         self.fleet, self.clock, self.page = fleet, clock, page
         self.errors: list[tuple[str, str]] = []
+        self.answers: dict[str, dict] = {}
         self.calls: list[str] = []
         self.refused = None
         self.bodies: list[tuple[str, str, dict]] = []
@@ -52,6 +53,8 @@ class FakeTencent:
         if code is not None:
             self.errors.remove((action, code))
             return _answer({"Error": {"Code": code, "Message": code}})
+        if action in self.answers:
+            return _answer(self.answers[action])
         return _answer(getattr(self, f"_{service}_{action}")(asked.body))
 
     def _check_signature(self, asked, service):

@@ -60,7 +60,7 @@ class _Failure(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class _Envelope(msgspec.Struct, frozen=True, rename="pascal"):
-    response: msgspec.Raw = msgspec.Raw(b"{}")
+    response: msgspec.Raw
 
 
 class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
@@ -72,7 +72,7 @@ class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
 class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     """Every list of these APIs: one of the sets is there."""
 
-    total_count: int = 0
+    total_count: int | None = None
     auto_scaling_group_set: tuple[Group, ...] | None = None
     launch_configuration_set: tuple[LaunchConfiguration, ...] | None = None
     auto_scaling_instance_set: tuple[Instance, ...] | None = None
@@ -88,10 +88,10 @@ def refusal(response: Response) -> CloudError | None:
         envelope = msgspec.json.decode(response.body, type=_Envelope)
         failure = msgspec.json.decode(envelope.response, type=_Failure)
     except msgspec.DecodeError:
-        text = response.body.decode("utf-8", "replace")[:200]
-        return CloudError(f"HTTP {response.status}: {text}", error_code=str(response.status))
+        return _unreadable(response)
     if failure.error is None:
-        return None
+        # The API answers 200 to refusals as well; what has another status is not of the API.
+        return None if response.status == 200 else _unreadable(response)
     code = failure.error.code
     return CloudError(
         f"[TencentCloudSDKError] Code={code}, Message={failure.error.message}, RequestId={failure.request_id}",
@@ -100,8 +100,18 @@ def refusal(response: Response) -> CloudError | None:
     )
 
 
+def _unreadable(response: Response) -> CloudError:
+    text = response.body.decode("utf-8", "replace")[:200]
+    return CloudError(f"HTTP {response.status}: {text}", error_code=str(response.status))
+
+
 def _cause(code: str) -> CloudCause:
     return next((cause for start, cause in _CAUSES if code.startswith(start)), "Other")
+
+
+def _cut_short(what: str, found: int, total: int | None) -> CloudError:
+    """Return the error of a list that ends early: what it leaves out must not count as gone."""
+    return CloudError(f"the list of {what} ends after {found} of {total}")
 
 
 class TencentApi:
@@ -149,8 +159,10 @@ class TencentApi:
             listed = await self._read(SCALING, "DescribeAutoScalingGroups", parameters)
             page = listed.auto_scaling_group_set or ()
             found += page
-            if not page or len(found) >= listed.total_count:
+            if len(found) >= (listed.total_count or 0):
                 return found
+            if not page:
+                raise _cut_short("groups with the tag " + key, len(found), listed.total_count)
 
     async def group_model(self, group: str) -> Json:
         """Return one group whole."""
@@ -188,14 +200,15 @@ class TencentApi:
                 "Offset": len(found),
             }
             page = await self._read(SCALING, "DescribeAutoScalingInstances", parameters)
-            if total is not None and page.total_count != total:
+            counted = page.total_count if page.total_count is not None else total or 0
+            if total is not None and counted != total:
                 found, total = [], None
                 continue
-            total = page.total_count
+            total = counted
             listed = page.auto_scaling_instance_set or ()
-            if not listed:
-                break
             found += listed
+            if not listed and len(found) < total:
+                raise _cut_short(f"instances of {group}", len(found), total)
         return found
 
     async def instance_type(self, name: str) -> InstanceType | None:
@@ -269,9 +282,12 @@ class TencentApi:
         response = await self._rest.read(partial(self._request, service, action, parameters))
         try:
             envelope = msgspec.json.decode(response.body, type=_Envelope)
-            return msgspec.json.decode(envelope.response, type=_Listed, strict=False)
+            listed = msgspec.json.decode(envelope.response, type=_Listed, strict=False)
         except msgspec.DecodeError as error:
             raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
+        if listed == _Listed():
+            raise CloudError(f"{service.name}:{action}: the answer has no list")
+        return listed
 
     async def _change(self, action: str, parameters: Mapping[str, Any]) -> Json:
         response = await self._rest.change(await self._request(SCALING, action, parameters))
