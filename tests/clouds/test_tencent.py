@@ -68,6 +68,45 @@ def test_a_list_that_ends_early_takes_no_machines_away(answer, text):
     Tencent().with_groups().play(story)
 
 
+def test_what_the_api_does_not_say_of_one_group_is_that_groups():
+    """Tencent Cloud has null for it. Without a size the group says so; without a configuration it has no template."""
+
+    async def story(here):
+        cloud = here.connect()
+        web = {"AutoScalingGroupId": "asg-web", "DesiredCapacity": None, "LaunchConfigurationId": None}
+        system = {**web, "AutoScalingGroupId": "asg-system", "DesiredCapacity": 1}
+        system |= {"LaunchConfigurationId": "asc-system", "SubnetIdSet": ["subnet-1"], "Tags": None}
+        listed = {"TotalCount": 2, "AutoScalingGroupSet": [web, system]}
+        here.fake.answers["DescribeAutoScalingGroups"] = listed
+        system, web = await cloud.refresh()
+        assert (system.stale, system.target_size, system.template is None) == ("", 1, False)
+        assert web.stale.startswith("asg-web invalid desired capacity")
+        with pytest.raises(CloudError, match="invalid desired capacity"):
+            await cloud.increase_size("asg-web", 1)
+
+    Tencent().with_groups().play(story)
+
+
+def test_a_machine_without_zone_is_not_there_yet():
+    """Auto Scaling is still looking for its place; the others of its group are shown."""
+
+    async def story(here):
+        known = {"InstanceId": "ins-a", "LifeCycleState": "IN_SERVICE", "Zone": "ap-guangzhou-3"}
+        new = {"InstanceId": "ins-b", "LifeCycleState": "CREATING", "Zone": None}
+        listed = [known, new, {"InstanceId": None}]
+        here.fake.answers["DescribeAutoScalingInstances"] = {
+            "TotalCount": 3,
+            "AutoScalingInstanceSet": listed,
+        }
+        system, _ = await here.connect().refresh()
+        assert (system.stale, [one.provider_id for one in system.instances]) == (
+            "",
+            ["qcloud:///100003/ins-a"],
+        )
+
+    Tencent().with_groups().play(story)
+
+
 def test_templates():
     """A template has the tags' labels and the zone's number."""
 

@@ -109,6 +109,15 @@ def _cause(code: str) -> CloudCause:
     return next((cause for start, cause in _CAUSES if code.startswith(start)), "Other")
 
 
+def _without_nulls(value: Any) -> Any:
+    """Return decoded JSON without its nulls, which the API has for whatever it cannot say."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value if one is not None]
+    return value
+
+
 def _cut_short(what: str, found: int, total: int | None) -> CloudError:
     """Return the error of a list that ends early: what it leaves out must not count as gone."""
     return CloudError(f"the list of {what} ends after {found} of {total}")
@@ -209,7 +218,7 @@ class TencentApi:
             found += listed
             if not listed and len(found) < total:
                 raise _cut_short(f"instances of {group}", len(found), total)
-        return found
+        return [one for one in found if one.instance_id]
 
     async def instance_type(self, name: str) -> InstanceType | None:
         """Return a type of machine, None where it is unknown."""
@@ -282,7 +291,9 @@ class TencentApi:
         response = await self._rest.read(partial(self._request, service, action, parameters))
         try:
             envelope = msgspec.json.decode(response.body, type=_Envelope)
-            listed = msgspec.json.decode(envelope.response, type=_Listed, strict=False)
+            listed = msgspec.convert(
+                _without_nulls(msgspec.json.decode(envelope.response)), _Listed, strict=False
+            )
         except msgspec.DecodeError as error:
             raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
         if listed == _Listed():

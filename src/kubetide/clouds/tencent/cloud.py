@@ -116,7 +116,7 @@ class TencentCloud(Cloud):
         self._are_listed = True
 
     def _configurations(self) -> set[str]:
-        return {one.launch_configuration_id for one in self._groups.values()}
+        return {one.launch_configuration_id for one in self._groups.values()} - {""}
 
     def _name(self, group: Group) -> str:
         """Return what a group goes by: its id, and its name where this program created it."""
@@ -149,6 +149,9 @@ class TencentCloud(Cloud):
 
     async def _reading(self, spec: NodeSpec) -> GroupReading:
         group, target_error = await attempt(self._group(spec.name))
+        target, target_error = (
+            (None, target_error) if group is None else await attempt(self._target(spec.name))
+        )
         machines, machines_error = await attempt(self._machines_of(spec.name, anew=True))
         numbers, zones_error = await attempt(self._templates.zone_numbers())
         node, template_error = await attempt(self._templates.node(group, spec.name))
@@ -162,7 +165,7 @@ class TencentCloud(Cloud):
             id=spec.name,
             min_size=spec.min_size,
             max_size=spec.max_size,
-            target=group.desired_capacity if group else None,
+            target=target,
             target_error=target_error,
             instances=tuple(instances),
             instances_error=machines_error or zones_error,
@@ -181,6 +184,12 @@ class TencentCloud(Cloud):
         if name not in self._groups:
             raise CloudError(f"as:DescribeAutoScalingGroups returned a invalid response: no group {name}")
         return self._groups[name]
+
+    async def _target(self, name: str) -> int:
+        target = (await self._group(name)).desired_capacity
+        if target is None:
+            raise CloudError(f"{name} invalid desired capacity: Tencent Cloud does not say it")
+        return target
 
     async def _machines_of(self, name: str, *, anew: bool = False) -> list[Machine]:
         if anew or name not in self._machines:
@@ -219,7 +228,7 @@ class TencentCloud(Cloud):
         """Delete a group that ``create_group`` created and that has no instances. Raises CloudError."""
         self._known(group_id)
         group = await self._group(group_id)
-        is_empty = not group.desired_capacity and not await self._machines_of(group_id, anew=True)
+        is_empty = not await self._target(group_id) and not await self._machines_of(group_id, anew=True)
         check_deletion(group_id, is_ours=self._is_ours(group), is_empty=is_empty)
         await delete(self._api, group, await self._templates.configuration(group.launch_configuration_id))
         self._created.discard(group.auto_scaling_group_id)
@@ -253,7 +262,7 @@ class TencentCloud(Cloud):
         """Raise the desired capacity. Raises CloudError."""
         check_increase(delta)
         spec = self._known(group_id)
-        target = increased((await self._group(group_id)).desired_capacity, delta, spec.max_size)
+        target = increased(await self._target(group_id), delta, spec.max_size)
         now = self._clock.now()
         await self._set_size(group_id, target)
         self._orders.place(group_id, now)
@@ -263,7 +272,7 @@ class TencentCloud(Cloud):
         if delta <= 0:
             raise CloudError("size decrease size must be negative")
         spec = self._known(group_id)
-        target = (await self._group(group_id)).desired_capacity
+        target = await self._target(group_id)
         if target - delta < spec.min_size:
             raise CloudError(f"size increase too small - desired:{target - delta} min:{spec.min_size}")
         machines = await self._machines_of(group_id, anew=True)
@@ -277,7 +286,7 @@ class TencentCloud(Cloud):
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Remove these instances in one call. Raises CloudError."""
         spec = self._known(group_id)
-        target = (await self._group(group_id)).desired_capacity
+        target = await self._target(group_id)
         if not force:
             check_delete(target, spec.min_size, 1)
         for one in provider_ids:

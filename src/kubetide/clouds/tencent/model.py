@@ -28,7 +28,7 @@ class Group(_Object, frozen=True):
     max_size: int = 0
     host_name_index_settings: Index | None = None
     launch_configuration_id: str = ""
-    desired_capacity: int = 0
+    desired_capacity: int | None = None
     subnet_id_set: tuple[str, ...] | None = None
     tags: tuple[Tag, ...] | None = None
 

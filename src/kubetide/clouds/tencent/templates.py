@@ -45,6 +45,8 @@ class Templates:
 
     async def configuration(self, configuration_id: str) -> LaunchConfiguration | None:
         """Return a launch configuration, None where there is none of that id. Raises CloudError."""
+        if not configuration_id:
+            return None
         now = self._clock.monotonic()
         is_old = self._configurations_at is None or now - self._configurations_at >= _CONFIGURATIONS_FOR
         if is_old or configuration_id not in self._configurations:
