@@ -25,6 +25,8 @@ _STATES = {"Running": "InService", "Creating": "Pending", "Deleting": "Removing"
 class FakeAlibaba:
     """The APIs over a fleet; ``errors`` are (action, code, status) to give. ``desired`` is EnableDesiredCapacity.
 
+    ``answers`` are given in the place of others, by action.
+
     ``groups`` are what single groups have besides the rest, ``configurations`` those that are not the usual one, both by
     id; ``created`` holds the queries that made them. Tags are known late, unless ``knows_tags``.
     """
@@ -32,6 +34,7 @@ class FakeAlibaba:
     def __init__(self, fleet, clock, *, desired=True):
         self.fleet, self.clock, self.desired = fleet, clock, desired
         self.errors: list[tuple[str, str, int]] = []
+        self.answers: dict[str, object] = {}
         self.calls: list[str] = []
         self.nonces: set[str] = set()
         self.refused = None
@@ -57,6 +60,8 @@ class FakeAlibaba:
             if error[0] == action:
                 self.errors.remove(error)
                 return Answer({"Code": error[1], "Message": error[1], "RequestId": "r"}, error[2])
+        if action in self.answers:
+            return Answer(self.answers[action])
         given = {key: value for key, value in asked.query.items() if key != "RegionId"}
         found = getattr(self, f"_{action}")(given)
         return Answer(found, 400 if "Code" in found else 200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.seeds import uuid_of
 from kubetide.units.time import Instant, TimeFormatError, format_rfc3339, parse_rfc3339
 
+T = TypeVar("T")
 Credentials = Callable[[], Awaitable[Keys]]
 """Returns keys that are valid now."""
 
@@ -117,7 +118,7 @@ class _Activities(msgspec.Struct, frozen=True, rename="pascal"):
 class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     """Every list of these APIs: one of the lists is there."""
 
-    total_count: int = 0
+    total_count: int | None = None
     next_token: str = ""
     scaling_groups: _Groups | None = None
     scaling_configurations: _Configurations | None = None
@@ -209,7 +210,7 @@ class AlibabaApi:
             listed = await self._read(SCALING, "DescribeScalingGroups", query)
             page = (listed.scaling_groups.scaling_group if listed.scaling_groups else None) or ()
             found += page
-            if len(page) < _GROUPS_A_CALL or len(found) >= listed.total_count:
+            if _is_last(listed, page, found, f"groups with the tag {key}", _GROUPS_A_CALL):
                 return found
 
     async def group_model(self, group: str) -> Json:
@@ -248,7 +249,7 @@ class AlibabaApi:
             listed = await self._read(SCALING, "DescribeScalingInstances", query)
             page = (listed.scaling_instances.scaling_instance if listed.scaling_instances else None) or ()
             found += page
-            if len(page) < _INSTANCES_A_PAGE or len(found) >= listed.total_count:
+            if _is_last(listed, page, found, f"instances of {group}", _INSTANCES_A_PAGE):
                 return found
 
     async def instance_types(self) -> dict[str, InstanceType]:
@@ -309,21 +310,20 @@ class AlibabaApi:
         await self._change("DeleteScalingGroup", {"ScalingGroupId": group, "ForceDelete": "false"})
 
     async def _answer(self, service: Service, action: str, query: Mapping[str, str]) -> Json:
-        response = await self._rest.read(partial(self._request, service, action, query))
-        answer: Json = msgspec.json.decode(response.body)
-        return answer
+        return _decoded(
+            service, action, await self._rest.read(partial(self._request, service, action, query)), Json
+        )
 
     async def _read(self, service: Service, action: str, query: Mapping[str, str]) -> _Listed:
         response = await self._rest.read(partial(self._request, service, action, query))
-        try:
-            return msgspec.json.decode(response.body, type=_Listed, strict=False)
-        except msgspec.DecodeError as error:
-            raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
+        listed = _decoded(service, action, response, _Listed)
+        if listed == _Listed():
+            raise CloudError(f"{service.name}:{action}: the answer has no list")
+        return listed
 
     async def _change(self, action: str, query: Mapping[str, str]) -> Json:
         response = await self._rest.change(await self._request(SCALING, action, query))
-        answer: Json = msgspec.json.decode(response.body)
-        return answer
+        return _decoded(SCALING, action, response, Json)
 
     async def _request(self, service: Service, action: str, query: Mapping[str, str]) -> Request:
         self._signed += 1
@@ -338,6 +338,24 @@ class AlibabaApi:
         asked = {**query, "RegionId": self._region}
         headers = signed_headers(await self._credentials(), call, asked)
         return Request("POST", f"{self._endpoint(host)}?{query_string(asked)}", {}, headers)
+
+
+def _decoded(service: Service, action: str, response: Response, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(response.body, type=kind, strict=False)
+    except msgspec.DecodeError as error:
+        raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
+
+
+def _is_last(listed: _Listed, page: Sequence[object], found: Sequence[object], what: str, size: int) -> bool:
+    """Return whether no page follows. Raises CloudError for a list that ends early.
+
+    What such a list leaves out must not count as gone.
+    """
+    total = listed.total_count or 0
+    if len(page) < size and len(found) < total:
+        raise CloudError(f"the list of {what} ends after {len(found)} of {total}")
+    return len(found) >= total
 
 
 def _first(answer: Json, several: str, one: str, name: str) -> Json:
