@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.clouds.fakes.fleet import Clock
 
 from kubetide.clouds.common.ini import CloudConfigError, read_ini
 from kubetide.clouds.common.options import IGNORE_DAEMON_SETS, SCALE_DOWN_UNNEEDED, read_options
 from kubetide.clouds.common.placeholders import split_stand_ins
 from kubetide.clouds.common.remembered import Remembered
+from kubetide.clouds.common.tokens import Renewed, Until
 from kubetide.clouds.registry import CloudNotFound, cloud_factory
 from kubetide.ports.errors import CloudError
 from kubetide.ports.limits import UNLIMITED, ResourceLimits
-from kubetide.units.time import Instant, minutes
+from kubetide.units.time import Instant, after, minutes
 
 
 def test_an_ini_file_as_git_writes_it():
@@ -45,6 +47,30 @@ def test_a_bad_option_leaves_the_flag_and_warns():
     assert found.options.scale_down_unneeded_time is None
     assert len(found.warnings) == 1
     assert "scaledownunneededtime" in found.warnings[0]
+
+
+def test_keys_serve_to_their_end_when_no_new_ones_can_be_had():
+    """They are made anew five minutes before; who makes them may fail until then."""
+    clock = Clock()
+    answers = iter([10, CloudError("throttled"), CloudError("gone"), 20])
+
+    async def make():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return Until(answer, after(clock.now(), minutes(answer)))
+
+    async def main():
+        keys = Renewed(make, clock)
+        assert await keys() == 10
+        await clock.sleep(minutes(6))
+        assert await keys() == 10
+        await clock.sleep(minutes(4))
+        with pytest.raises(CloudError, match="gone"):
+            await keys()
+        assert await keys() == 20
+
+    asyncio.run(main())
 
 
 def test_an_old_answer_serves_when_asking_fails():

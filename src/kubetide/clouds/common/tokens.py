@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, before, minutes
 
 T = TypeVar("T")
@@ -37,8 +38,12 @@ class Renewed(Generic[T]):
         self._turn = asyncio.Lock()
 
     async def __call__(self) -> T:
-        """Return what is valid now. Raises what ``make`` raises."""
+        """Return what is valid now. Raises what ``make`` raises, once the last one has ended."""
         async with self._turn:
             if self._held is None or self._clock.now() >= before(self._held.end, _EARLY):
-                self._held = await self._make()
+                try:
+                    self._held = await self._make()
+                except CloudError:
+                    if self._held is None or self._clock.now() >= self._held.end:
+                        raise
             return self._held.value
