@@ -6,10 +6,14 @@ import asyncio
 import json
 import sys
 from types import SimpleNamespace
+from urllib.parse import parse_qsl
 
 import pytest
 from tests.clouds.fakes.fleet import Clock
+from tests.clouds.fakes.server import Answer, served
 
+from kubetide.clouds.alibaba.config import read_environment
+from kubetide.clouds.alibaba.factory import Metadata, keys_of
 from kubetide.clouds.common.rest import NoAnswer, Response
 from kubetide.clouds.gce.factory import read_metadata
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
@@ -161,3 +165,119 @@ def test_what_the_metadata_server_does_not_say_has_a_key_of_its_own(path, key, a
 
     with pytest.raises(CloudError, match=f"set {key} in cloud-config"):
         asyncio.run(read_metadata(send, path))
+
+
+RRSA = {
+    "REGION_ID": "cn-hangzhou",
+    "ALIBABA_CLOUD_OIDC_PROVIDER_ARN": "acs:ram::1:oidc-provider/ack",
+    "ALIBABA_CLOUD_ROLE_ARN": "acs:ram::1:role/scaler",
+    "ALIBABA_CLOUD_SESSION_NAME": "kubetide",
+}
+ROLE = {
+    "AccessKeyId": "STS.1",
+    "AccessKeySecret": "s",
+    "SecurityToken": "t",
+    "Expiration": "2030-01-01T00:00:00Z",
+}
+
+
+def keys_by(environment, answer):
+    """Return the keys for Alibaba Cloud that the answers to requests make, and the requests."""
+    asked = []
+
+    async def send(request):
+        asked.append(request)
+        found = answer(request)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    config = read_environment(environment)
+    return asyncio.run(keys_of(send, config, Clock(), Metadata(send, config))()), asked
+
+
+def test_a_token_is_sent_in_the_body_of_its_request(tmp_path):
+    """It is a secret, and longer than a URL may be; query and form are parted as upstream parts them."""
+    (tmp_path / "token").write_text("a.b.c\n")
+    answer = Response(200, {}, json.dumps({"Credentials": ROLE}).encode())
+    environment = {**RRSA, "ALIBABA_CLOUD_OIDC_TOKEN_FILE": str(tmp_path / "token")}
+    keys, [request] = keys_by(environment, lambda _: answer)
+    assert keys == ("STS.1", "s", "t")
+    assert dict(parse_qsl(request.body.decode())) == {
+        "RoleArn": "acs:ram::1:role/scaler",
+        "OIDCProviderArn": "acs:ram::1:oidc-provider/ack",
+        "OIDCToken": "a.b.c",
+    }
+    assert request.query.keys() == {
+        "Action",
+        "Format",
+        "RoleSessionName",
+        "SignatureNonce",
+        "Timestamp",
+        "Version",
+    }
+
+
+def test_a_token_that_cannot_be_read_is_named():
+    """The file may come a moment later: the next loop tries again."""
+    environment = {**RRSA, "ALIBABA_CLOUD_OIDC_TOKEN_FILE": "/nowhere/token"}
+    with pytest.raises(CloudError, match=r"ALIBABA_CLOUD_OIDC_TOKEN_FILE: .*/nowhere/token") as found:
+        keys_by(environment, lambda _: Response(200))
+    assert found.value.cause == "Permission"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"", "cannot be read"),
+        (b"{}", "cannot be read"),
+        (json.dumps({"Credentials": {}}).encode(), "has no keys"),
+        (json.dumps({"Credentials": {**ROLE, "Expiration": "soon"}}).encode(), "end of the keys"),
+    ],
+)
+def test_keys_of_a_role_that_cannot_be_read_are_an_error_of_the_cloud(tmp_path, body, text):
+    """An odd answer of the token service is no fault of the program."""
+    (tmp_path / "token").write_text("a.b.c")
+    environment = {**RRSA, "ALIBABA_CLOUD_OIDC_TOKEN_FILE": str(tmp_path / "token")}
+    with pytest.raises(CloudError, match=text):
+        keys_by(environment, lambda _: Response(200, {}, body))
+
+
+@pytest.mark.parametrize("answer", [Response(404), Response(200), NoAnswer("http://metadata", "no route")])
+def test_what_the_environment_lacks_is_named_where_the_machine_has_no_role(answer):
+    """Of an access key without its region, and of RRSA without a session, just these are asked for."""
+    environment = {**RRSA, "ACCESS_KEY_ID": "id", "ALIBABA_CLOUD_OIDC_TOKEN_FILE": "/token"}
+    del environment["ALIBABA_CLOUD_SESSION_NAME"]
+    advice = "set ACCESS_KEY_SECRET for an access key, or ALIBABA_CLOUD_SESSION_NAME for RRSA"
+    with pytest.raises(CloudError, match=f"ram/security-credentials/.*; {advice}"):
+        keys_by(environment, lambda _: answer)
+
+
+def test_the_role_of_a_machine():
+    """The first role that the machine has signs."""
+
+    def answer(request):
+        path = request.url.rpartition("security-credentials/")[2]
+        return Response(200, {}, json.dumps(ROLE).encode() if path else b"nodes\nmore\n")
+
+    keys, asked = keys_by({}, answer)
+    assert keys == ("STS.1", "s", "t")
+    assert asked[-1].url == "http://100.100.100.200/latest/meta-data/ram/security-credentials/nodes"
+
+
+def test_the_metadata_service_of_the_environment_is_asked():
+    """METADATA_ENDPOINT is in the place of the usual address, as upstream."""
+
+    def metadata(asked):
+        assert asked.path == "/latest/meta-data/region-id"
+        return Answer("eu-central-1")
+
+    async def main():
+        async with served(metadata) as address:
+            context = CloudContext(
+                CloudFlags(nodes=("0:1:asg-a",)), Clock(), {"METADATA_ENDPOINT": address}, warn=None
+            )
+            async with cloud_factory("alicloud")(context) as cloud:
+                return cloud.name
+
+    assert asyncio.run(main()) == "alicloud"

@@ -63,3 +63,21 @@ def read_environment(environment: Mapping[str, str]) -> AlibabaConfig:
     if found.region and all(role):
         return found._replace(auth="rrsa")
     return found
+
+
+def advice(config: AlibabaConfig) -> str:
+    """Return what the environment lacks for another way than the role of the machine."""
+    key = {
+        "REGION_ID": config.region,
+        "ACCESS_KEY_ID": config.access_key_id,
+        "ACCESS_KEY_SECRET": config.access_key_secret,
+    }
+    rrsa = {
+        "REGION_ID": config.region,
+        "ALIBABA_CLOUD_OIDC_PROVIDER_ARN": config.oidc_provider_arn,
+        "ALIBABA_CLOUD_OIDC_TOKEN_FILE": config.oidc_token_file,
+        "ALIBABA_CLOUD_ROLE_ARN": config.role_arn,
+        "ALIBABA_CLOUD_SESSION_NAME": config.session,
+    }
+    by_key, by_rrsa = (", ".join(name for name in way if not way[name]) for way in (key, rrsa))
+    return f"set {by_key} for an access key, or {by_rrsa} for RRSA"

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import msgspec
 
 from kubetide.clouds.alibaba.api import AlibabaApi, refusal
 from kubetide.clouds.alibaba.cloud import AlibabaCloud
-from kubetide.clouds.alibaba.config import AlibabaConfig, check_file, read_environment
+from kubetide.clouds.alibaba.config import AlibabaConfig, advice, check_file, read_environment
 from kubetide.clouds.common.files import config_text
-from kubetide.clouds.common.rest import HttpSender, Request, Rest, Send
+from kubetide.clouds.common.rest import HttpSender, NoAnswer, Request, Response, Rest, Send, decoded
 from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.clouds.common.tokens import Keys, Renewed, Until
 from kubetide.clouds.registry import CloudContext
@@ -21,9 +22,9 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
 from kubetide.units.seeds import uuid_of
-from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
+from kubetide.units.time import Instant, TimeFormatError, format_rfc3339, parse_rfc3339
 
-_METADATA = "http://100.100.100.200/latest/meta-data"
+_METADATA = "http://100.100.100.200"
 _FOR_EVER = Instant((1 << 63) - 1)
 
 
@@ -34,9 +35,14 @@ class _Temporary(msgspec.Struct, frozen=True, rename="pascal"):
     expiration: str = ""
 
     def until(self) -> Until[Keys]:
-        """Return the keys and their end."""
+        """Return the keys and their end. Raises CloudError."""
         keys = Keys(self.access_key_id, self.access_key_secret, self.security_token)
-        return Until(keys, parse_rfc3339(self.expiration))
+        if not all(keys):
+            raise CloudError("the answer to a request for keys of a role has no keys", cause="Permission")
+        try:
+            return Until(keys, parse_rfc3339(self.expiration))
+        except TimeFormatError as error:
+            raise CloudError(f"the end of the keys of a role cannot be read: {error}") from error
 
 
 class _Assumed(msgspec.Struct, frozen=True, rename="pascal"):
@@ -53,27 +59,49 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         raise CloudError("alicloud: no group is named; set --nodes=MIN:MAX:asg-…; there is no discovery")
     config = read_environment(context.environment)
     async with HttpSender(context.environment) as send:
-        region = config.region or await _metadata(send, "region-id")
+        metadata = Metadata(send, config, context.environment.get("METADATA_ENDPOINT") or _METADATA)
+        region = config.region or await metadata.read("region-id")
         rest = Rest(send, clock, refusal, seed=clock.now())
-        api = AlibabaApi(rest, clock, _keys(send, config, clock), region, seed=clock.now())
+        api = AlibabaApi(rest, clock, keys_of(send, config, clock, metadata), region, seed=clock.now())
         yield AlibabaCloud(api, nodes, region, clock)
 
 
-async def _metadata(send: Send, path: str) -> str:
-    response = await send(Request("GET", f"{_METADATA}/{path}"))
-    if response.status != 200:
-        raise CloudError(
-            f"the metadata service does not say {path}: HTTP {response.status}; set the environment"
-        )
-    return response.body.decode().strip()
+class Metadata:
+    """What the machine itself says.
+
+    Args:
+        send: The transport.
+        config: What the environment says already.
+        endpoint: Where to ask.
+    """
+
+    def __init__(self, send: Send, config: AlibabaConfig, endpoint: str = _METADATA) -> None:
+        self._send, self._config, self._endpoint = send, config, endpoint.rstrip("/")
+
+    async def read(self, path: str) -> str:
+        """Return an entry. Raises CloudError that names the variables in its place."""
+        try:
+            response = await self._send(Request("GET", f"{self._endpoint}/latest/meta-data/{path}"))
+        except NoAnswer as error:
+            raise CloudError(f"{path}: {error}; {advice(self._config)}") from error
+        text = response.body.decode("utf-8", "replace").strip()
+        if response.status != 200 or not text:
+            seen = f"the metadata service does not say {path}: HTTP {response.status}"
+            raise CloudError(f"{seen}; {advice(self._config)}")
+        return text
 
 
-def _keys(send: Send, config: AlibabaConfig, clock: Clock) -> Renewed[Keys]:
+def keys_of(send: Send, config: AlibabaConfig, clock: Clock, metadata: Metadata) -> Renewed[Keys]:
+    """Return what makes the keys that requests are signed with."""
+
     async def of_environment() -> Until[Keys]:
         return Until(Keys(config.access_key_id, config.access_key_secret), _FOR_EVER)
 
     async def of_role() -> Until[Keys]:
-        token = await asyncio.to_thread(Path(config.oidc_token_file).read_text)
+        try:
+            token = await asyncio.to_thread(Path(config.oidc_token_file).read_text, "utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CloudError(f"ALIBABA_CLOUD_OIDC_TOKEN_FILE: {error}", cause="Permission") from error
         now = clock.now()
         query = {
             "Action": "AssumeRoleWithOIDC",
@@ -81,21 +109,25 @@ def _keys(send: Send, config: AlibabaConfig, clock: Clock) -> Renewed[Keys]:
             "Format": "JSON",
             "Timestamp": format_rfc3339(now),
             "SignatureNonce": uuid_of(0, "sts", now),
+            "RoleSessionName": config.session,
+        }
+        form = {
             "RoleArn": config.role_arn,
             "OIDCProviderArn": config.oidc_provider_arn,
             "OIDCToken": token.strip(),
-            "RoleSessionName": config.session,
         }
-        response = await send(Request("POST", f"https://sts.{config.region}.aliyuncs.com/", query))
-        error = refusal(response)
-        if error is not None:
-            raise error
-        return msgspec.json.decode(response.body, type=_Assumed).credentials.until()
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        url = f"https://sts.{config.region}.aliyuncs.com/"
+        response = await send(Request("POST", url, query, headers, urlencode(form).encode()))
+        refused = refusal(response)
+        if refused is not None:
+            raise refused
+        return decoded(response, _Assumed).credentials.until()
 
     async def of_machine() -> Until[Keys]:
-        role = await _metadata(send, "ram/security-credentials/")
-        found = await _metadata(send, f"ram/security-credentials/{role}")
-        return msgspec.json.decode(found, type=_Temporary).until()
+        role = (await metadata.read("ram/security-credentials/")).partition("\n")[0]
+        found = await metadata.read(f"ram/security-credentials/{role}")
+        return decoded(Response(200, {}, found.encode()), _Temporary).until()
 
     makers = {"access key": of_environment, "rrsa": of_role, "metadata service": of_machine}
     return Renewed(makers[config.auth], clock)
