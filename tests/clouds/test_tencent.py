@@ -107,6 +107,44 @@ def test_a_machine_without_zone_is_not_there_yet():
     Tencent().with_groups().play(story)
 
 
+def test_a_zone_that_opens_later_is_known_within_ten_minutes():
+    """Its machines are out of sight until its number is known; the list of zones is read again for them."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        new = {"InstanceId": "ins-a", "LifeCycleState": "IN_SERVICE", "Zone": "ap-guangzhou-7"}
+        here.fake.answers["DescribeAutoScalingInstances"] = {
+            "TotalCount": 1,
+            "AutoScalingInstanceSet": [new],
+        }
+        zones = [
+            {"Zone": "ap-guangzhou-3", "ZoneId": "100003"},
+            {"Zone": "ap-guangzhou-7", "ZoneId": "100007"},
+        ]
+        here.fake.answers["DescribeZones"] = {"TotalCount": 2, "ZoneSet": zones}
+        assert (await cloud.refresh())[0].instances == ()
+        await here.clock.sleep(minutes(10))
+        here.fake.calls.clear()
+        system, _ = await cloud.refresh()
+        assert [one.provider_id for one in system.instances] == ["qcloud:///100007/ins-a"]
+        await cloud.refresh()
+        assert here.fake.calls.count("DescribeZones") == 1
+
+    Tencent().with_groups().play(story)
+
+
+def test_no_zones_take_no_machines_away():
+    """Provider ids cannot be made without them, so the group says so."""
+
+    async def story(here):
+        here.fake.answers["DescribeZones"] = {"TotalCount": 0, "ZoneSet": []}
+        system, _ = await here.connect().refresh()
+        assert "returned no zone of ap-guangzhou" in system.stale
+
+    Tencent().with_groups().play(story)
+
+
 def test_templates():
     """A template has the tags' labels and the zone's number."""
 

@@ -232,9 +232,12 @@ class TencentApi:
         return next((one.zone for one in listed.subnet_set or ()), "")
 
     async def zones(self) -> dict[str, str]:
-        """Return the zones' numbers by name."""
+        """Return the zones' numbers by name. Raises CloudError, also for a region without zones."""
         listed = await self._read(MACHINES, "DescribeZones", {})
-        return {one.zone: one.zone_id for one in listed.zone_set or ()}
+        found = {one.zone: one.zone_id for one in listed.zone_set or ()}
+        if not found:
+            raise CloudError(f"cvm:DescribeZones returned no zone of {self._region}")
+        return found
 
     async def failed_activity(self, group: str, since: Instant) -> FailedActivity | None:
         """Return why the group's last failed activity since then failed, None without one."""

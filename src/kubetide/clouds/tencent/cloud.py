@@ -153,7 +153,8 @@ class TencentCloud(Cloud):
             (None, target_error) if group is None else await attempt(self._target(spec.name))
         )
         machines, machines_error = await attempt(self._machines_of(spec.name, anew=True))
-        numbers, zones_error = await attempt(self._templates.zone_numbers())
+        zones = {one.zone for one in machines or ()}
+        numbers, zones_error = await attempt(self._templates.zone_numbers(zones))
         node, template_error = await attempt(self._templates.node(group, spec.name))
         warnings, _ = await attempt(self._patterns.warnings(group, spec.max_size))
         instances = [

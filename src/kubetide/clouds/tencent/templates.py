@@ -35,12 +35,20 @@ class Templates:
         self._types: dict[str, InstanceType] = {}
         self._not_before: dict[str, Duration] = {}
         self._zones: dict[str, str] = {}
+        self._zones_at: Duration | None = None
         self.zones = NetworkZones(api.subnet_zone)
 
-    async def zone_numbers(self) -> dict[str, str]:
-        """Return the numbers of all zones by name. Raises CloudError."""
-        if not self._zones:
-            self._zones = await self._api.zones()
+    async def zone_numbers(self, needed: Iterable[str] = ()) -> dict[str, str]:
+        """Return the numbers of all zones by name. Raises CloudError.
+
+        While a zone that is needed is not among them, such as a new one, they are read again every ten minutes.
+        """
+        now = self._clock.monotonic()
+        if self._zones_at is None:
+            self._zones, self._zones_at = await self._api.zones(), now
+        elif now - self._zones_at >= _CONFIGURATIONS_FOR and not self._zones.keys() >= {*needed} - {""}:
+            self._zones_at = now
+            self._zones = (await attempt(self._api.zones()))[0] or self._zones
         return self._zones
 
     async def configuration(self, configuration_id: str) -> LaunchConfiguration | None:
@@ -90,7 +98,7 @@ class Templates:
     async def node_of(self, group: Group, size: InstanceType, name: str) -> Node:
         """Return the node that the group makes of that type. Raises CloudError."""
         zone = await self.zones.of(group.subnets[0]) if group.subnets else ""
-        number = (await self.zone_numbers()).get(zone, "")
+        number = (await self.zone_numbers((zone,))).get(zone, "")
         if not number:
             raise CloudError("failed to get asg zone: it has no subnet, or one in an unknown zone")
         return build_node(group, size, region=self._region, zone_number=number, name=name)
