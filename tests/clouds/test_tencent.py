@@ -145,6 +145,64 @@ def test_no_zones_take_no_machines_away():
     Tencent().with_groups().play(story)
 
 
+def test_nobody_is_said_to_be_a_stranger_while_a_list_is_missing():
+    """Whose machine it is cannot be said when the list of a group cannot be read, and that is the error."""
+
+    async def story(here):
+        cloud = here.connect()
+        system, _ = await cloud.refresh()
+        [machine] = (one.provider_id for one in system.instances)
+        await cloud.increase_size("asg-web", 1)
+        await cloud.renew()
+        here.fake.errors = [("DescribeAutoScalingInstances", "UnauthorizedOperation")]
+        with pytest.raises(CloudError, match="Code=UnauthorizedOperation"):
+            await cloud.delete_nodes("asg-web", ["qcloud:///100003/ins-none"])
+        assert await cloud.group_of("qcloud:///100003/ins-none") is None
+        await cloud.renew()
+        assert await cloud.group_of(machine) == "asg-system"
+
+    Tencent().with_groups().play(story)
+
+
+def test_a_template_stays_while_its_parts_cannot_be_read_again():
+    """Launch configurations are read every ten minutes; a throttled or refused call leaves the last ones in force."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        await here.clock.sleep(minutes(11))
+        here.fake.errors = [("DescribeLaunchConfigurations", "UnauthorizedOperation")]
+        here.fake.calls.clear()
+        system, web = await cloud.refresh()
+        assert (system.template_error, web.template_error) == ("", "")
+        assert here.fake.calls.count("DescribeLaunchConfigurations") == 1
+        await here.clock.sleep(minutes(1))
+        await cloud.refresh()
+        assert here.fake.calls.count("DescribeLaunchConfigurations") == 2
+
+    Tencent().with_groups().play(story)
+
+
+@pytest.mark.parametrize(
+    ("errors", "text"),
+    [
+        ([("DescribeInstanceTypeConfigs", "UnauthorizedOperation")] * 2, "Code=UnauthorizedOperation"),
+        ([], "there is no instance type S9.HUGE in ap-guangzhou"),
+    ],
+)
+def test_a_missing_template_says_why(errors, text):
+    """Of the type of machine, which upstream only logs."""
+
+    async def story(here):
+        here.fake.configurations["asc-asg-web"] = {"InstanceType": "S9.HUGE"}
+        here.fake.configurations["asc-asg-system"] = {"InstanceType": "S9.HUGE"}
+        here.fake.errors = errors
+        system, _ = await here.connect().refresh()
+        assert text in system.template_error
+
+    Tencent().with_groups().play(story)
+
+
 def test_templates():
     """A template has the tags' labels and the zone's number."""
 

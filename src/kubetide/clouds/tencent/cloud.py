@@ -251,10 +251,17 @@ class TencentCloud(Cloud):
         if not node_id:
             return None
         instance = parse_provider_id(node_id)
+        trouble: CloudError | None = None
         for name in sorted(self._specs):
-            machines, _ = await attempt(self._machines_of(name))
-            if any(one.instance_id == instance for one in machines or ()):
+            try:
+                machines = await self._machines_of(name)
+            except CloudError as error:
+                trouble = trouble or error
+                continue
+            if any(one.instance_id == instance for one in machines):
                 return name
+        if trouble is not None:
+            raise trouble
         return None
 
     # ── changes ─────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from kubetide.ports.errors import CloudError, CloudUnsupported
 from kubetide.units.time import Duration, minutes
 
 _CONFIGURATIONS_FOR = minutes(10)
+_UNKNOWN = "Not implemented: the type of the group's machines is not known"
 
 
 class Templates:
@@ -52,25 +53,35 @@ class Templates:
         return self._zones
 
     async def configuration(self, configuration_id: str) -> LaunchConfiguration | None:
-        """Return a launch configuration, None where there is none of that id. Raises CloudError."""
+        """Return a launch configuration, None where there is none of that id. Raises CloudError.
+
+        One that was read before serves on while it cannot be read again.
+        """
         if not configuration_id:
             return None
         now = self._clock.monotonic()
         is_old = self._configurations_at is None or now - self._configurations_at >= _CONFIGURATIONS_FOR
         if is_old or configuration_id not in self._configurations:
-            listed = await self._api.launch_configurations(sorted({*self._used(), configuration_id}))
-            self._configurations = {one.launch_configuration_id: one for one in listed}
-            self._configurations_at = now
+            try:
+                listed = await self._api.launch_configurations(sorted({*self._used(), configuration_id}))
+            except CloudError:
+                if configuration_id not in self._configurations:
+                    raise
+                # What was read last serves on; a minute later it is asked for again.
+                self._configurations_at = Duration(now - _CONFIGURATIONS_FOR + minutes(1))
+            else:
+                self._configurations = {one.launch_configuration_id: one for one in listed}
+                self._configurations_at = now
         return self._configurations.get(configuration_id)
 
-    async def type_named(self, name: str) -> InstanceType | None:
-        """Return a type of machine, None where it is unknown or cannot be read."""
+    async def type_named(self, name: str) -> tuple[InstanceType | None, str]:
+        """Return a type of machine, None where it is unknown or cannot be read, and then why."""
         if name not in self._types:
-            found, _ = await attempt(self._api.instance_type(name))
+            found, error = await attempt(self._api.instance_type(name))
             if found is None:
-                return None
+                return None, error or f"there is no instance type {name} in {self._region}"
             self._types[name] = found
-        return self._types[name]
+        return self._types[name], ""
 
     async def types_named(self, names: Iterable[str]) -> dict[str, InstanceType]:
         """Return those of the types that are known; one that is not is asked for again after ten minutes."""
@@ -78,7 +89,7 @@ class Templates:
         for name in names:
             if name not in self._types and now < self._not_before.get(name, now):
                 continue
-            size = await self.type_named(name)
+            size, _ = await self.type_named(name)
             if size is None:
                 self._not_before[name] = Duration(now + _CONFIGURATIONS_FOR)
             else:
@@ -87,12 +98,13 @@ class Templates:
 
     async def node(self, group: Group | None, name: str) -> Node:
         """Return the node that the group, which goes by that name, makes next. Raises CloudError."""
-        size = None
-        if group is not None:
-            configuration = await self.configuration(group.launch_configuration_id)
-            size = None if configuration is None else await self.type_named(configuration.instance_type)
-        if group is None or size is None:
-            raise CloudUnsupported("Not implemented: the type of the group's machines is not known")
+        configuration = None if group is None else await self.configuration(group.launch_configuration_id)
+        if group is None or configuration is None:
+            asked = "the group" if group is None else f"launch configuration {group.launch_configuration_id}"
+            raise CloudUnsupported(f"{_UNKNOWN}: {asked} is not there")
+        size, why = await self.type_named(configuration.instance_type)
+        if size is None:
+            raise CloudUnsupported(f"{_UNKNOWN}: {why}")
         return await self.node_of(group, size, name)
 
     async def node_of(self, group: Group, size: InstanceType, name: str) -> Node:
