@@ -12,7 +12,7 @@ from tests.clouds.vendors.vendor import first_of, group_in
 
 from kubetide.clouds.alibaba.api import MACHINES, NETWORKS, SCALING, host_of
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import minutes
+from kubetide.units.time import hours, minutes
 
 
 def test_a_refused_removal_is_named_and_the_others_go():
@@ -96,6 +96,53 @@ def test_templates():
         assert node.metadata.labels["team"] == "shop"
         assert node.status.capacity["memory"] == str(8 << 30)
         assert [(one.instance_type, one.market) for one in group.offerings] == [("ecs.g6.large", "spot")]
+
+    Alibaba().with_groups().play(story)
+
+
+def test_a_new_type_of_machine_is_known_within_ten_minutes():
+    """All types are read once a day, and earlier for one that is not among them."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fake.configurations["asc-asg-system"] = {"InstanceType": "ecs.g9.large"}
+        here.fake.types.append({"InstanceTypeId": "ecs.g9.large", "CpuCoreCount": 2, "MemorySize": 8.0})
+        await here.clock.sleep(minutes(10))
+        here.fake.calls.clear()
+        system, _ = await cloud.refresh()
+        assert (system.template_error, system.template.node.status.capacity["cpu"]) == ("", "2")
+        await here.clock.sleep(minutes(10))
+        await cloud.refresh()
+        assert here.fake.calls.count("DescribeInstanceTypes") == 2, "one list of two pages"
+
+    Alibaba().with_groups().play(story)
+
+
+@pytest.mark.parametrize("action", ["DescribeInstanceTypes", "DescribeScalingConfigurations"])
+def test_templates_stay_while_their_parts_cannot_be_read_again(action):
+    """A refused call leaves the last types and configurations in force; in one refresh it is not asked again for each group."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        await here.clock.sleep(hours(25))
+        here.fake.errors = [(action, "Forbidden.RAM", 403)] * 2
+        here.fake.calls.clear()
+        assert [one.template_error for one in await cloud.refresh()] == ["", ""]
+        assert here.fake.calls.count(action) == 2 - (action == "DescribeInstanceTypes")
+
+    Alibaba().with_groups().play(story)
+
+
+def test_types_that_cannot_be_read_are_asked_for_once_a_refresh():
+    """They are the same for all groups; a throttled start does not ask for them group by group."""
+
+    async def story(here):
+        cloud = here.connect()
+        here.fake.errors = [("DescribeInstanceTypes", "Forbidden.RAM", 403)]
+        assert ["Forbidden.RAM" in one.template_error for one in await cloud.refresh()] == [True, True]
+        assert [one.template_error for one in await cloud.refresh()] == ["", ""]
 
     Alibaba().with_groups().play(story)
 

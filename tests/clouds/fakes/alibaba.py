@@ -25,7 +25,7 @@ _STATES = {"Running": "InService", "Creating": "Pending", "Deleting": "Removing"
 class FakeAlibaba:
     """The APIs over a fleet; ``errors`` are (action, code, status) to give. ``desired`` is EnableDesiredCapacity.
 
-    ``answers`` are given in the place of others, by action.
+    ``answers`` are given in the place of others, by action; ``types`` are further types of machines.
 
     ``groups`` are what single groups have besides the rest, ``configurations`` those that are not the usual one, both by
     id; ``created`` holds the queries that made them. Tags are known late, unless ``knows_tags``.
@@ -35,6 +35,7 @@ class FakeAlibaba:
         self.fleet, self.clock, self.desired = fleet, clock, desired
         self.errors: list[tuple[str, str, int]] = []
         self.answers: dict[str, object] = {}
+        self.types: list[dict] = []
         self.calls: list[str] = []
         self.nonces: set[str] = set()
         self.refused = None
@@ -132,6 +133,7 @@ class FakeAlibaba:
         ]
         for one in types:
             one["CpuArchitecture"] = "ARM" if one["InstanceTypeId"].startswith("ecs.g8y.") else "X86"
+        types += self.types
         if "NextToken" not in given:
             return {"InstanceTypes": {"InstanceType": types[:1]}, "NextToken": "more"}
         return {"InstanceTypes": {"InstanceType": types[1:]}, "NextToken": ""}

@@ -21,6 +21,8 @@ _CONFIGURATIONS_FOR, _TYPES_FOR = minutes(10), hours(24)
 class Templates:
     """Configurations are read every ten minutes, types of machines once a day, zones of vSwitches once.
 
+    A type that is not among them is looked for every ten minutes. What cannot be read again serves on as it was.
+
     Args:
         api: The region's Elastic Scaling Service.
         region: Its name.
@@ -33,12 +35,14 @@ class Templates:
         self._unread: dict[str, CloudError] = {}
         self._types: dict[str, InstanceType] = {}
         self._types_at: Duration | None = None
+        self._types_unread: CloudError | None = None
         self._types_turn = asyncio.Lock()
         self.zones = NetworkZones(api.zone_of)
 
     def renew(self) -> None:
-        """Ask again for configurations that could not be read; until then each is asked for once."""
+        """Ask again for what could not be read; until then each is asked for once."""
         self._unread.clear()
+        self._types_unread = None
 
     def known(self, group: ScalingGroup) -> ScalingConfiguration | None:
         """Return the group's configuration as it was read last, None where it never was."""
@@ -53,14 +57,14 @@ class Templates:
             raise CloudError(f"scaling group {group.scaling_group_id} has no active scaling configuration")
         known = self._configurations.get(configuration_id)
         if known is None or now - known[0] >= _CONFIGURATIONS_FOR:
-            if configuration_id in self._unread:
+            if configuration_id not in self._unread:
+                try:
+                    found = await self._read(group.scaling_group_id, configuration_id)
+                    known = self._configurations[configuration_id] = (now, found)
+                except CloudError as error:
+                    self._unread[configuration_id] = error
+            if known is None:
                 raise self._unread[configuration_id]
-            try:
-                found = await self._read(group.scaling_group_id, configuration_id)
-            except CloudError as error:
-                self._unread[configuration_id] = error
-                raise
-            known = self._configurations[configuration_id] = (now, found)
         return known[1]
 
     async def _read(self, group: str, configuration: str) -> ScalingConfiguration:
@@ -69,12 +73,19 @@ class Templates:
             raise CloudError(f"unable to get first ScalingConfiguration for {configuration}")
         return found
 
-    async def types(self) -> dict[str, InstanceType]:
-        """Return all types of machines by name. Raises CloudError."""
+    async def types(self, needed: str = "") -> dict[str, InstanceType]:
+        """Return all types of machines by name, read again where one that is needed is new. Raises CloudError."""
         now = self._clock.monotonic()
         async with self._types_turn:
-            if self._types_at is None or now - self._types_at >= _TYPES_FOR:
-                self._types, self._types_at = await self._api.instance_types(), now
+            life = _TYPES_FOR if not needed or needed in self._types else _CONFIGURATIONS_FOR
+            is_due = self._types_at is None or now - self._types_at >= life
+            if is_due and self._types_unread is None:
+                try:
+                    self._types, self._types_at = await self._api.instance_types(), now
+                except CloudError as error:
+                    self._types_unread = error
+            if self._types_at is None and self._types_unread is not None:
+                raise self._types_unread
         return self._types
 
     async def node(self, group: ScalingGroup, name: str, *, in_one_zone: bool) -> Node:
@@ -83,7 +94,7 @@ class Templates:
         The zone of a group that may be in several is not known, as upstream's.
         """
         configuration = await self.configuration(group)
-        size = (await self.types()).get(configuration.instance_type)
+        size = (await self.types(configuration.instance_type)).get(configuration.instance_type)
         if size is None:
             raise CloudError(
                 f"failed to find the specific instance type by Id: {configuration.instance_type}"
