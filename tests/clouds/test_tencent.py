@@ -203,6 +203,24 @@ def test_a_missing_template_says_why(errors, text):
     Tencent().with_groups().play(story)
 
 
+def test_a_removal_that_comes_to_nothing_can_be_asked_for_again():
+    """A machine that is still there after a quarter of an hour is not going: the next deletion is sent."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("asg-web", 1)
+        await here.clock.sleep(minutes(1))
+        [machine] = (await group_in(cloud, "asg-web")).instances
+        here.fake.answers["RemoveInstances"] = {"ActivityId": "asa-1"}
+        for minute, sent in ((0, 1), (14, 1), (1, 2)):
+            await here.clock.sleep(minutes(minute))
+            await cloud.refresh()
+            await cloud.delete_nodes("asg-web", [machine.provider_id])
+            assert here.fake.calls.count("RemoveInstances") == sent
+
+    Tencent().with_groups().play(story)
+
+
 def test_templates():
     """A template has the tags' labels and the zone's number."""
 

@@ -24,7 +24,7 @@ from kubetide.clouds.common.creation import (
     pattern_for,
 )
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.orders import Orders
+from kubetide.clouds.common.orders import Orders, Removals
 from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
@@ -74,7 +74,7 @@ class AlibabaCloud(Cloud):
         self._patterns = Patterns(self._templates, region)
         self._shown = ShownGroups()
         self._has_begun = False
-        self._ordered: set[str] = set()
+        self._removals = Removals(clock)
         self._orders = Orders(self._failed_activity, lambda name: provider_id(region, name))
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
@@ -149,8 +149,8 @@ class AlibabaCloud(Cloud):
         )
         if not any(one.instances_error for one in readings):
             # Forget removals that are complete: instances that no list has any more.
-            listed = {one.provider_id for reading in readings for one in reading.instances or ()}
-            self._ordered = {one for one in self._ordered if provider_id(self._region, one) in listed}
+            listed = (one for reading in readings for one in reading.instances or ())
+            self._removals.keep(parse_provider_id(one.provider_id) for one in listed)
         return readings
 
     async def _reading(self, spec: NodeSpec, groups: dict[str, ScalingGroup], error: str) -> GroupReading:
@@ -273,7 +273,7 @@ class AlibabaCloud(Cloud):
         for instance in doomed:
             try:
                 await self._api.remove(self._asg(group_id), instance)
-                self._ordered.add(instance)
+                self._removals.place(instance)
             except CloudError as error:
                 refused.append((instance, error))
         if refused:
@@ -297,7 +297,7 @@ class AlibabaCloud(Cloud):
                 if owner is None:
                     raise CloudError(f"{node_id} doesn't belong to a known Asg")
                 raise CloudError(f"{node_id} belongs to a different asg than {group_id}: {owner}")
-            if instance not in self._ordered:
+            if instance not in self._removals:
                 found.append(instance)
         return found
 

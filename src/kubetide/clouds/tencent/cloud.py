@@ -19,7 +19,7 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.orders import Orders
+from kubetide.clouds.common.orders import Orders, Removals
 from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
@@ -79,7 +79,7 @@ class TencentCloud(Cloud):
         self._patterns = Patterns(self._templates)
         self._shown = ShownGroups()
         self._has_begun = False
-        self._ordered: set[str] = set()
+        self._removals = Removals(clock)
         self._orders = Orders(self._failed_activity, lambda name: provider_id("", name))
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
@@ -199,7 +199,7 @@ class TencentCloud(Cloud):
 
     def _forget_gone(self) -> None:
         """Forget removals that are complete: instances that no list has any more."""
-        self._ordered &= {one.instance_id for listed in self._machines.values() for one in listed}
+        self._removals.keep(one.instance_id for listed in self._machines.values() for one in listed)
 
     # ── groups that are created ─────────────────────────────────────────────────────────────────
 
@@ -300,7 +300,7 @@ class TencentCloud(Cloud):
         for one in provider_ids:
             await self._check_member(group_id, one)
         real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
-        doomed = [one for one in map(parse_provider_id, real) if one not in self._ordered]
+        doomed = [one for one in map(parse_provider_id, real) if one not in self._removals]
         if not force:
             check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
@@ -312,7 +312,8 @@ class TencentCloud(Cloud):
         asg, self._are_listed = self._asg(group_id), False
         self._machines.pop(group_id, None)
         await self._api.remove(asg, doomed)
-        self._ordered.update(doomed)
+        for one in doomed:
+            self._removals.place(one)
 
     async def _check_member(self, group_id: str, node_id: str) -> None:
         """Raise CloudError unless the group has the machine of that id, or it is that of a stand-in."""
