@@ -12,7 +12,7 @@ from tests.clouds.vendors.vendor import first_of, group_in
 
 from kubetide.clouds.alibaba.api import MACHINES, NETWORKS, SCALING, host_of
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import hours, minutes
+from kubetide.units.time import hours, milliseconds, minutes
 
 
 def test_a_refused_removal_is_named_and_the_others_go():
@@ -25,8 +25,10 @@ def test_a_refused_removal_is_named_and_the_others_go():
         group = await group_in(cloud, "asg-web")
         here.fake.errors = [("RemoveInstances", "IncorrectScalingGroupStatus", 400)]
         ids = [one.provider_id for one in group.instances]
+        before = here.clock.now()
         with pytest.raises(CloudError, match="1 of 2 instances of asg-web were not removed"):
             await cloud.delete_nodes("asg-web", ids[:2])
+        assert here.clock.now() - before == milliseconds(200), "a pause between the calls"
         assert here.fleet.groups["asg-web"].target == 2
 
     Alibaba().with_groups().play(story)

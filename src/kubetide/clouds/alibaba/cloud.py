@@ -40,9 +40,11 @@ from kubetide.ports.cloud import (
     NodeTemplate,
 )
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Instant
+from kubetide.units.time import Instant, milliseconds
 
 _AT_ONCE = 4
+_BETWEEN_REMOVALS = milliseconds(200)
+"""Upstream's pause, which keeps a batch below the rate that Alibaba Cloud allows."""
 
 
 class AlibabaCloud(Cloud):
@@ -270,7 +272,9 @@ class AlibabaCloud(Cloud):
             existing = len(await self._instances(group_id))
             await self._api.set_size(self._asg(group_id), decreased(target, len(stand_ins), existing))
         refused: list[tuple[str, CloudError]] = []
-        for instance in doomed:
+        for number, instance in enumerate(doomed):
+            if number:
+                await self._clock.sleep(_BETWEEN_REMOVALS)
             try:
                 await self._api.remove(self._asg(group_id), instance)
                 self._removals.place(instance)
