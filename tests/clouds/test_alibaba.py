@@ -107,6 +107,23 @@ def test_a_removal_that_comes_to_nothing_can_be_asked_for_again():
     Alibaba().with_groups().play(story)
 
 
+@pytest.mark.parametrize("desired", [True, False])
+def test_a_size_that_the_api_does_not_say_is_not_zero(desired):
+    """An increase by one would set the capacity to one, and end the other machines."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        group = {"ScalingGroupId": "asg-web", "EnableDesiredCapacity": desired}
+        here.fake.answers["DescribeScalingGroups"] = {"ScalingGroups": {"ScalingGroup": [group]}}
+        _, web = await cloud.refresh()
+        assert web.stale == "Alibaba Cloud does not say the capacity of scaling group asg-web"
+        with pytest.raises(CloudError, match="does not say the capacity"):
+            await cloud.increase_size("asg-web", 1)
+
+    Alibaba().with_groups().play(story)
+
+
 def test_templates():
     """A template has the configuration's tags as labels."""
 

@@ -158,6 +158,7 @@ class AlibabaCloud(Cloud):
     async def _reading(self, spec: NodeSpec, groups: dict[str, ScalingGroup], error: str) -> GroupReading:
         group = groups.get(spec.name)
         missing = error or f"unable to get first ScalingGroup for {spec.name}"
+        target, target_error = _target(group) if group is not None else (None, missing)
         machines, machines_error = await attempt(self._instances(spec.name))
         node: Node | None = None
         template_error = missing
@@ -171,8 +172,8 @@ class AlibabaCloud(Cloud):
             id=spec.name,
             min_size=spec.min_size,
             max_size=spec.max_size,
-            target=group.size if group else None,
-            target_error="" if group else missing,
+            target=target,
+            target_error=target_error,
             instances=instances,
             instances_error=machines_error,
             stateless=frozenset(one.provider_id for one in instances),
@@ -309,6 +310,13 @@ class AlibabaCloud(Cloud):
         if group_id not in self._specs:
             raise CloudError(f"alicloud: there is no node group {group_id}")
         return self._specs[group_id]
+
+
+def _target(group: ScalingGroup) -> tuple[int | None, str]:
+    try:
+        return group.size, ""
+    except CloudError as error:
+        return None, str(error)
 
 
 def _template(group: ScalingGroup, node: Node) -> NodeTemplate:

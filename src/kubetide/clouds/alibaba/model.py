@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kubetide.objects.base import Json
+from kubetide.ports.errors import CloudError
 
 
 class _Object(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
@@ -23,8 +24,8 @@ class ScalingGroup(_Object, frozen=True):
     v_switch_ids: VSwitchIds | None = None
     active_scaling_configuration_id: str = ""
     enable_desired_capacity: bool = False
-    desired_capacity: int = 0
-    active_capacity: int = 0
+    desired_capacity: int | None = None
+    active_capacity: int | None = None
     pending_capacity: int = 0
     init_capacity: int = 0
 
@@ -35,10 +36,16 @@ class ScalingGroup(_Object, frozen=True):
 
     @property
     def size(self) -> int:
-        """The desired capacity; where that is off, what runs, waits or is being made."""
-        if self.enable_desired_capacity:
-            return self.desired_capacity
-        return self.active_capacity + self.pending_capacity + self.init_capacity
+        """The desired capacity; where that is off, what runs, waits or is being made. Raises CloudError.
+
+        A size that the API does not say is not 0: an increase of it would end the machines that there are.
+        """
+        size = self.desired_capacity if self.enable_desired_capacity else self.active_capacity
+        if size is None:
+            raise CloudError(
+                f"Alibaba Cloud does not say the capacity of scaling group {self.scaling_group_id}"
+            )
+        return size if self.enable_desired_capacity else size + self.pending_capacity + self.init_capacity
 
 
 class Tag(_Object, frozen=True):
