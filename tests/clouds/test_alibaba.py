@@ -124,6 +124,17 @@ def test_a_size_that_the_api_does_not_say_is_not_zero(desired):
     Alibaba().with_groups().play(story)
 
 
+def test_a_null_is_what_the_api_does_not_say():
+    """One in one type of machine or one group does not spoil the lists of all."""
+
+    async def story(here):
+        here.fake.types.append({"InstanceTypeId": "ecs.new", "CpuCoreCount": None, "MemorySize": None})
+        here.fake.groups["asg-web"] = {"ScalingGroupName": None, "GroupType": None}
+        assert [(one.stale, one.template_error) for one in await here.connect().refresh()] == [("", "")] * 2
+
+    Alibaba().with_groups().play(story)
+
+
 def test_templates():
     """A template has the configuration's tags as labels."""
 

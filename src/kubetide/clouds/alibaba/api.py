@@ -17,7 +17,7 @@ from kubetide.clouds.alibaba.model import (
 )
 from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
 from kubetide.clouds.common.placeholders import FailedActivity
-from kubetide.clouds.common.rest import Request, Response, Rest
+from kubetide.clouds.common.rest import Request, Response, Rest, decoded_without_nulls
 from kubetide.clouds.common.tokens import Keys
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
@@ -342,7 +342,7 @@ class AlibabaApi:
 
 def _decoded(service: Service, action: str, response: Response, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(response.body, type=kind, strict=False)
+        return decoded_without_nulls(response.body, kind)
     except msgspec.DecodeError as error:
         raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
 

@@ -165,6 +165,22 @@ async def json_request(
     return Request(method, url, query, sent, b"" if body is None else msgspec.json.encode(body))
 
 
+def decoded_without_nulls(body: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """Return decoded JSON; a null is as if it were not there. Raises msgspec.DecodeError."""
+    try:
+        return msgspec.json.decode(body, type=kind, strict=False)
+    except msgspec.ValidationError:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(body)), kind, strict=False)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value if one is not None]
+    return value
+
+
 def decoded(response: Response, kind: type[T]) -> T:
     """Return the decoded JSON body of an answer. Raises CloudError."""
     try:

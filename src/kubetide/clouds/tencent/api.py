@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubetide.clouds.common.placeholders import FailedActivity
-from kubetide.clouds.common.rest import Request, Response, Rest
+from kubetide.clouds.common.rest import Request, Response, Rest, decoded_without_nulls
 from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
 from kubetide.clouds.tencent.signing import Stamp, authorization
@@ -107,15 +107,6 @@ def _unreadable(response: Response) -> CloudError:
 
 def _cause(code: str) -> CloudCause:
     return next((cause for start, cause in _CAUSES if code.startswith(start)), "Other")
-
-
-def _without_nulls(value: Any) -> Any:
-    """Return decoded JSON without its nulls, which the API has for whatever it cannot say."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-    if isinstance(value, list):
-        return [_without_nulls(one) for one in value if one is not None]
-    return value
 
 
 def _cut_short(what: str, found: int, total: int | None) -> CloudError:
@@ -294,9 +285,7 @@ class TencentApi:
         response = await self._rest.read(partial(self._request, service, action, parameters))
         try:
             envelope = msgspec.json.decode(response.body, type=_Envelope)
-            listed = msgspec.convert(
-                _without_nulls(msgspec.json.decode(envelope.response)), _Listed, strict=False
-            )
+            listed = decoded_without_nulls(envelope.response, _Listed)
         except msgspec.DecodeError as error:
             raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
         if listed == _Listed():
