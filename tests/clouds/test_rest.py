@@ -94,6 +94,33 @@ def test_the_error_is_raised_when_patience_ends():
     assert len(script.sent) == 5
 
 
+def test_a_throttled_account_is_not_asked_ever_more():
+    """After one read has waited in vain the others do not, for twenty seconds or until one succeeds."""
+    answers = [429] * 5 + [429, 429, 200] + [429, 200] + [429] * 5 + [429, 429, 200]
+    script, clock = Script(*map(Response, answers)), Clock()
+    rest = Rest(script, clock, lambda answer: THROTTLED if answer.status == 429 else None, seed=1)
+
+    async def main():
+        async def refused_after(count):
+            with pytest.raises(CloudError, match="slow down"):
+                await rest.read(request)
+            assert len(script.sent) == count
+
+        await refused_after(5)
+        await refused_after(6)
+        await refused_after(7)
+        await rest.read(request)
+        await rest.read(request)
+        assert len(script.sent) == 10, "a success restores patience"
+        await refused_after(15)
+        await refused_after(16)
+        await clock.sleep(seconds(20))
+        await rest.read(request)
+        assert len(script.sent) == 18
+
+    asyncio.run(main())
+
+
 @given(
     repeats=st.integers(0, 10),
     spent=st.integers(0, 60).map(seconds),

@@ -108,17 +108,24 @@ class Rest:
         self._seed = seed
         self._patience = patience or Patience()
         self._sent = 0
+        self._is_overrun_until = Duration(0)
 
     async def read(self, sign: Callable[[], Awaitable[Request]]) -> Response:
         """Send a request that changes nothing; repeat it while that may help. Raises CloudError.
 
-        ``sign`` makes the request anew for each attempt, as signatures hold for a short time.
+        ``sign`` makes the request anew for each attempt, as signatures hold for a short time. After one read was
+        throttled to the end of its patience, others that are throttled are not repeated, until one succeeds or
+        that long has passed: a list for each group would make a refresh take minutes, and the throttling worse.
         """
         start, repeats = self._clock.monotonic(), 0
         while True:
             response, error = await self._attempt(await sign())
             if error is None:
+                self._is_overrun_until = Duration(0)
                 return response
+            is_throttled = error.cause == "Throttled"
+            if is_throttled and self._clock.monotonic() < self._is_overrun_until:
+                raise error
             pause = pause_before_repeat(
                 error,
                 status=response.status,
@@ -128,6 +135,8 @@ class Rest:
                 draw=unit_interval(self._seed, self._sent),
             )
             if pause is None:
+                if is_throttled and repeats:
+                    self._is_overrun_until = Duration(self._clock.monotonic() + self._patience.budget)
                 raise error
             repeats += 1
             await self._clock.sleep(pause)
