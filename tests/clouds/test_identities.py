@@ -196,6 +196,22 @@ def keys_by(environment, answer):
     return asyncio.run(keys_of(send, config, Clock(), Metadata(send, config))()), asked
 
 
+@pytest.mark.parametrize(
+    ("cloud", "names"),
+    [
+        ("tencentcloud", ("REGION", "SECRET_ID", "SECRET_KEY")),
+        ("alicloud", ("REGION_ID", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET")),
+    ],
+)
+def test_the_line_end_of_a_file_in_a_variable_is_named(cloud, names):
+    """A Secret that was made of a file with one would be refused for its signature, or by the HTTP library."""
+    environment = dict.fromkeys(names, "a")
+    assert connect(cloud, environment, nodes=("0:1:asg-a",)) == cloud
+    for name in names:
+        with pytest.raises(CloudError, match=f"variable {name} begins or ends with white space"):
+            connect(cloud, {**environment, name: "a\n"}, nodes=("0:1:asg-a",))
+
+
 def test_a_token_is_sent_in_the_body_of_its_request(tmp_path):
     """It is a secret, and longer than a URL may be; query and form are parted as upstream parts them."""
     (tmp_path / "token").write_text("a.b.c\n")

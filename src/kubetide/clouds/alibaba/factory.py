@@ -17,6 +17,7 @@ from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.rest import HttpSender, NoAnswer, Request, Response, Rest, Send, decoded
 from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.clouds.common.tokens import Keys, Renewed, Until
+from kubetide.clouds.common.variables import check_trimmed
 from kubetide.clouds.registry import CloudContext
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
@@ -57,6 +58,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     nodes = parse_node_specs(flags.nodes)
     if not nodes:
         raise CloudError("alicloud: no group is named; set --nodes=MIN:MAX:asg-…; there is no discovery")
+    check_trimmed(context.environment, ("REGION_ID", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET"))
     config = read_environment(context.environment)
     async with HttpSender(context.environment) as send:
         metadata = Metadata(send, config, context.environment.get("METADATA_ENDPOINT") or _METADATA)

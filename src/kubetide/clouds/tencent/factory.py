@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from kubetide.clouds.common.rest import HttpSender, Rest
 from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.clouds.common.tokens import Keys
+from kubetide.clouds.common.variables import check_trimmed
 from kubetide.clouds.registry import CloudContext
 from kubetide.clouds.tencent.api import TencentApi, refusal
 from kubetide.clouds.tencent.cloud import TencentCloud
@@ -19,6 +20,7 @@ from kubetide.ports.errors import CloudError
 async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     """Yield the provider: ``REGION``, ``SECRET_ID``, ``SECRET_KEY``; the file is not read. Raises CloudError."""
     environment = context.environment
+    check_trimmed(environment, ("REGION", "SECRET_ID", "SECRET_KEY", "SECRET_TOKEN"))
     for name in ("REGION", "SECRET_ID", "SECRET_KEY"):
         if not environment.get(name):
             raise CloudError(f"tencentcloud: the environment variable {name} is not set")
