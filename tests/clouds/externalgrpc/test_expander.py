@@ -9,12 +9,21 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is an extra")
 
+import grpc
 import trustme
 
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.externalgrpc.expander.client import GrpcExpander
-from kubetide.clouds.externalgrpc.expander.messages import MESSAGES, METHODS, SERVICE, node_of, pod_of
+from kubetide.clouds.externalgrpc.expander.messages import (
+    MESSAGES,
+    METHOD,
+    METHODS,
+    SERVICE,
+    node_of,
+    pod_of,
+)
 from kubetide.clouds.externalgrpc.expander.server import serving
+from kubetide.clouds.externalgrpc.listening import listening
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.explain.records import Record
@@ -108,6 +117,25 @@ def test_an_authority_is_checked(tmp_path):
     stranger.cert_pem.write_to_path(tmp_path / "other.pem")
     with pytest.raises(CloudError, match="does not answer"):
         asked(chosen_by("most-pods"), authority=str(tmp_path / "other.pem"), certificate=pair)
+
+
+def test_an_answer_that_is_no_message_is_none():
+    """Bytes that are no protobuf are as good as silence: all options stay, and the loop goes on."""
+
+    async def no_protobuf(_request, _context):
+        return b"\xff\xff"
+
+    async def main():
+        handler = grpc.unary_unary_rpc_method_handler(no_protobuf)
+        async with listening("127.0.0.1:0", SERVICE, {METHOD: handler}) as port:
+            client = GrpcExpander(f"localhost:{port}")
+            try:
+                return await client.best_options(OFFERS, NODES)
+            finally:
+                await client.close()
+
+    with pytest.raises(CloudError, match="is no BestOptionsResponse in protobuf"):
+        asyncio.run(main())
 
 
 def test_bad_input_is_named():

@@ -9,13 +9,15 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is an extra")
 
+import grpc
 import trustme
 
 from kubetide.clouds.externalgrpc.client import GrpcClient
 from kubetide.clouds.externalgrpc.cloud import open_cloud
 from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
 from kubetide.clouds.externalgrpc.joined_nodes import joined_nodes
-from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
+from kubetide.clouds.externalgrpc.listening import listening
+from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS, SERVICE
 from kubetide.clouds.externalgrpc.readings import node_message, template_message
 from kubetide.clouds.externalgrpc.server import serving
 from kubetide.clouds.externalgrpc.service import ProviderService
@@ -239,6 +241,33 @@ def test_what_a_provider_has_not_is_unsupported():
             await cloud.template("nowhere")
 
     in_a_world(test)
+
+
+async def _no_protobuf(_request, _context):
+    return b"\xff\xff"
+
+
+@asynccontextmanager
+async def answering(handle):
+    """Yield a client of a provider that answers every method so."""
+    handler = grpc.unary_unary_rpc_method_handler(handle)
+    async with (
+        listening("127.0.0.1:0", SERVICE, dict.fromkeys(METHODS, handler)) as port,
+        connected(f"127.0.0.1:{port}", None) as client,
+    ):
+        yield client
+
+
+def test_an_answer_that_is_no_message_is_an_error_of_the_cloud():
+    """Bytes that are no protobuf fail the call as a refusal does, also at the start; the loop goes on."""
+
+    async def main():
+        async with answering(_no_protobuf) as client:
+            cloud = await open_cloud(client, "test")
+            with pytest.raises(CloudError, match="Refresh: Internal: the answer is no RefreshResponse"):
+                await cloud.refresh()
+
+    asyncio.run(main())
 
 
 def _certificates(authority, name):

@@ -40,9 +40,13 @@ class GrpcClient:
     async def __call__(self, method: str, request: Any) -> Any:
         """Make a call within the time-out. Raises CloudError."""
         try:
-            return await self._methods[method](request, timeout=self._timeout)
+            answer = await self._methods[method](request, timeout=self._timeout)
         except aio.AioRpcError as error:
             raise error_of(method, error.code().name, error.details() or "") from error
+        if answer is None:
+            # That is what grpc.aio returns for bytes that the deserializer refuses.
+            raise error_of(method, "INTERNAL", f"the answer is no {METHODS[method][1]} in protobuf")
+        return answer
 
     async def close(self) -> None:
         """Close the channel."""

@@ -70,6 +70,11 @@ class GrpcExpander:
         except aio.AioRpcError as error:
             said = f"{error.code().name}: {error.details() or ''}"
             raise CloudError(f"the expander at {self._url} does not answer: {said}") from error
+        if answer is None:
+            # That is what grpc.aio returns for bytes that the deserializer refuses.
+            raise CloudError(
+                f"the expander at {self._url} answers what is no {METHODS[METHOD][1]} in protobuf"
+            )
         return tuple(one.nodeGroupId for one in answer.options)
 
     def _open(self) -> aio.Channel:
