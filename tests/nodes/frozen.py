@@ -6,7 +6,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.decide import absorb, decide
-from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, IncreaseSize, Outcome, Outcomes
+from kubetide.nodes.decision import (
+    AskExpander,
+    DecreaseTarget,
+    DeleteInstances,
+    IncreaseSize,
+    Outcome,
+    Outcomes,
+)
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.node import Node
@@ -201,4 +208,6 @@ class World:
             left = tuple(one for one in known.instances or () if one.provider_id not in action.provider_ids)
             lost = len(known.instances or ()) - len(left)
             self.change(action.group, instances=left, target_size=known.target_size - lost)
+        elif isinstance(action, AskExpander):
+            return Outcome(groups=action.groups)
         return Outcome()

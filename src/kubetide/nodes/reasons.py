@@ -39,6 +39,7 @@ SCALE_UP = {
     "NoDemand": "no pod is without a place",
     "PodsFitExisting": "existing or upcoming nodes have capacity for {pods:pod}",
     "ExpanderAnswered": "the expander grpc was asked about {options:option} and prefers {groups}",
+    "ExpanderDeclined": "the expander grpc was asked about {options:option} and prefers none: no group is chosen",
     "ExpanderSilent": "the expander grpc was asked about {options:option} in vain, all of them stay: {why}",
     "SalvoGoesOn": "{pods:pod} left after the last increase: another one is looked for in the same loop",
     "PodsTooNew": "{pods:pod} younger than the scale-up delay: waiting for more",

@@ -24,6 +24,7 @@ from kubetide.clouds.externalgrpc.expander.messages import (
 )
 from kubetide.clouds.externalgrpc.expander.server import serving
 from kubetide.clouds.externalgrpc.listening import listening
+from kubetide.clouds.externalgrpc.messages import encode
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.explain.records import Record
@@ -246,6 +247,27 @@ def test_the_loop_buys_what_the_expander_says(group):
     assert targets[group] == 1
     assert sum(targets.values()) == 1
     assert "ExpanderAnswered" in codes
+
+
+@pytest.mark.parametrize(("answer", "code"), [([], "ExpanderDeclined"), (["elsewhere"], "ExpanderSilent")])
+def test_an_answer_without_groups_buys_nothing(answer, code):
+    """It leaves no option, as upstream, also where another expander comes after; groups of others leave all."""
+    handler = grpc.unary_unary_rpc_method_handler(
+        lambda _request, _context: MESSAGES["BestOptionsResponse"](
+            options=[{"nodeGroupId": one} for one in answer]
+        ),
+        response_serializer=encode,
+    )
+
+    @asynccontextmanager
+    async def address():
+        async with listening("127.0.0.1:0", SERVICE, {METHOD: handler}) as port:
+            yield f"localhost:{port}"
+
+    targets, codes = one_tick(address, "grpc,least-waste")
+    assert sum(targets.values()) == len(answer)
+    assert code in codes
+    assert ("Chosen" in codes) == bool(answer)
 
 
 def test_without_an_answer_all_options_stay():

@@ -159,8 +159,15 @@ def increases_of(
 
 
 def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
-    """Apply the external expander's answer; without a group of ours all options stay. Return the reasons."""
+    """Apply the external expander's answer. Return the reasons.
+
+    An answer without any group leaves no option; one that names only groups that were not asked about leaves all.
+    Source: cluster-autoscaler, grpcplugin: ``BestOptions`` of the client.
+    """
     assert tick.asking is not None, "it was asked about these"
+    if outcome.status == "ok" and not outcome.groups:
+        tick.asking = ()
+        return [reason("ExpanderDeclined", options=len(asked.groups))]
     named = [option for option in tick.asking if option.group.id in outcome.groups]
     if outcome.status != "ok" or not named:
         why = outcome.error or "it names none of the groups"
@@ -172,7 +179,7 @@ def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reas
 def plan_choice(state: State, tick: Tick, now: Instant) -> Commands:
     """Return the increases of the options that the external expander left."""
     reasons: list[Reason] = []
-    left = tick.asking or tick.options
+    left = tick.options if tick.asking is None else tick.asking
     events = choose_among(state, tick, left, reasons, now, all_or_nothing=_is_atomic(tick))
     reasons += _not_buyable(tick)
     return increases_of(state, tick, events, reasons)

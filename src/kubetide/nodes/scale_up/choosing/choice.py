@@ -136,8 +136,11 @@ def choose_among(
     *,
     all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Choose among the options that the external expander left; return the events before the act."""
+    """Choose among the options that the external expander left, if any; return the events before the act."""
     tick.asking = None
+    if not left:
+        _choose_none(tick)
+        return []
     events = _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
     if all_or_nothing:
         _drop_part(tick)
@@ -158,11 +161,8 @@ def _take_best(
     warned = priority_warnings(state, context)
     chosen = choice.option
     if chosen is None:
-        tick.result = "ScaleUpNoOptionsAvailable"
         reasons.append(reason("NoneRated", expander=choice.by, options=len(tick.options)))
-        for verdict in tick.verdicts:
-            rated_out = dict.fromkeys(verdict.accepted, Rejection((FILTERED_OUT,)))
-            verdict.rejected, verdict.accepted = {**verdict.rejected, **rated_out}, {}
+        _choose_none(tick)
         return warned
     tick.chosen, tick.drawn_among = (chosen,), choice.drawn_among
     reasons.append(
@@ -188,6 +188,13 @@ def _take_best(
         return events
     tick.increases = _increases(state, tick, chosen, count, headroom, reasons)
     return events
+
+
+def _choose_none(tick: Tick) -> None:
+    tick.result = "ScaleUpNoOptionsAvailable"
+    for verdict in tick.verdicts:
+        rated_out = dict.fromkeys(verdict.accepted, Rejection((FILTERED_OUT,)))
+        verdict.rejected, verdict.accepted = {**verdict.rejected, **rated_out}, {}
 
 
 def _choose_together(
