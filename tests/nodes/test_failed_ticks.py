@@ -1,4 +1,4 @@
-"""Ticks that end with a bug: what was begun is absorbed, and the next tick begins anew."""
+"""Ticks that begin anew: after one that ended with a bug, and where the cloud reports another label of GPUs."""
 
 from __future__ import annotations
 
@@ -46,6 +46,23 @@ def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full():
         assert world.controller.not_understood == {"nodes": 0}
 
     world = play(story, wrap=Broken, full_every=10_000)
+    assert [record.full for record in world.recorder.records].count(True) == 2
+    assert replayed(world) > 20
+
+
+def test_a_label_that_the_cloud_reports_late_counts_from_then_on():
+    """A provider in another process may not answer at the start; what is known is made anew, and replays."""
+
+    async def story(world):
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(5))
+        world.cloud.gpu_label = "example.com/late"
+        await world.after(minutes(1))
+        assert world.controller.state.settings.gpu_label == "example.com/late"
+        assert world.controller.health.bugs == 0
+        assert world.pending == []
+
+    world = play(story, full_every=10_000)
     assert [record.full for record in world.recorder.records].count(True) == 2
     assert replayed(world) > 20
 

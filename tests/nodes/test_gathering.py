@@ -66,6 +66,8 @@ class Remote(EmbeddedCluster):
 
 
 class NoMachines:
+    gpu_label = ""
+
     async def refresh(self):
         return ()
 

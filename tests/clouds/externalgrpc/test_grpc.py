@@ -174,6 +174,39 @@ def test_a_group_has_the_price_of_its_new_node(refusal, asked):
     assert requests == [("new", {"disk": "ssd"}, start, start + 3600)] * asked
 
 
+@pytest.mark.parametrize(
+    ("refusal", "asked"),
+    [(CloudError("not up yet"), ["GPULabel", "GPULabel"]), (CloudUnsupported("no"), ["GPULabel"])],
+)
+def test_what_marks_gpus_is_asked_until_it_is_answered(refusal, asked):
+    """A provider that does not answer at the start is asked again at a refresh; one without the method has none."""
+    questions = []
+
+    async def call(method, _request):
+        answer = MESSAGES[METHODS[method][1]]()
+        if "GPU" in method:
+            questions.append(method)
+            if method == "GPULabel" and questions.count(method) == 1:
+                raise refusal
+        if method == "GPULabel":
+            answer.label = "example.com/gpu"
+        elif method == "GetAvailableGPUTypes":
+            answer.gpuTypes["t4"].SetInParent()
+        return answer
+
+    async def main():
+        cloud = await open_cloud(call, "test")
+        seen = [(cloud.gpu_label, cloud.gpu_types)]
+        for _ in range(2):
+            await cloud.refresh()
+            seen.append((cloud.gpu_label, cloud.gpu_types))
+        return seen
+
+    late = "example.com/gpu" if len(asked) > 1 else ""
+    assert asyncio.run(main()) == [("", ("t4",)), (late, ("t4",)), (late, ("t4",))]
+    assert sorted(questions) == [*asked, "GetAvailableGPUTypes"]
+
+
 def test_a_deletion_describes_its_nodes():
     """By all that the protocol has, as upstream's; a machine that never joined is described as its stand-in there."""
     sent = []

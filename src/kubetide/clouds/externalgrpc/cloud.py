@@ -7,6 +7,7 @@ prices a fifth, what a new node costs an hour. A group that fails keeps its last
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -54,19 +55,15 @@ class ExternalGrpcCloud(Cloud):
         *,
         address: str,
         defaults: GroupOptions = UPSTREAM_OPTIONS,
-        gpu_label: str = "",
-        gpu_types: Sequence[str] = (),
         node_of: NodeOf = lambda _: None,
         now: Callable[[], Instant] = lambda: Instant(0),
     ) -> None:
-        """Nothing is asked before the first refresh.
+        """Nothing is asked before ``ask_gpus`` or the first refresh.
 
         Args:
             call: The calls.
             address: Of the provider, for messages.
             defaults: What the flags say, sent along when the provider is asked for options.
-            gpu_label: What the provider says marks GPU nodes; asked for once, by ``open_cloud``.
-            gpu_types: What it says the label may be.
             node_of: Finds the node of an instance that is deleted.
             now: The time that prices are asked for.
         """
@@ -75,20 +72,34 @@ class ExternalGrpcCloud(Cloud):
         self._defaults = defaults
         self._node_of, self._now = node_of, now
         self._has_prices = True
-        self._gpu_label = gpu_label
-        self._gpu_types = tuple(gpu_types)
+        self._gpu_label: str | None = None
+        self._gpu_types: tuple[str, ...] | None = None
         self._groups: dict[str, NodeGroup] = {}
         self._group_of_node: dict[tuple[str, str], NodeGroup] = {}
 
     @property
     def gpu_label(self) -> str:
-        """The label that the provider reported at the start; empty when it did not."""
-        return self._gpu_label
+        """The label that the provider reported; empty until it has, and where it has none."""
+        return self._gpu_label or ""
 
     @property
     def gpu_types(self) -> Sequence[str]:
-        """The types of GPUs that it reported at the start, ordered."""
-        return self._gpu_types
+        """The types of GPUs that it reported, ordered."""
+        return self._gpu_types or ()
+
+    async def ask_gpus(self) -> None:
+        """Ask what marks GPU nodes, each of the two questions until it is answered: with a failure nothing is known.
+
+        A provider without the method has none.
+        """
+        if self._gpu_label is None:
+            with suppress(CloudError):
+                answer = await self._ask_optional("GPULabel")
+                self._gpu_label = "" if answer is None else str(answer.label)
+        if self._gpu_types is None:
+            with suppress(CloudError):
+                answer = await self._ask_optional("GetAvailableGPUTypes")
+                self._gpu_types = () if answer is None else tuple(sorted(answer.gpuTypes))
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups ordered by id. Raises CloudError when the provider does not answer at all.
@@ -97,6 +108,7 @@ class ExternalGrpcCloud(Cloud):
         """
         self._group_of_node.clear()
         await self._ask("Refresh")
+        await self.ask_gpus()
         answer = await self._ask("NodeGroups")
         reported = sorted({one.id: one for one in answer.nodeGroups}.values(), key=lambda one: str(one.id))
         views = await in_parallel(reported, self._view, limit=_AT_ONCE)
@@ -231,6 +243,13 @@ class ExternalGrpcCloud(Cloud):
     async def _ask(self, method: str, **fields: Any) -> Any:
         return await self._call(method, MESSAGES[METHODS[method][0]](**fields))
 
+    async def _ask_optional(self, method: str) -> Any:
+        """Return the answer; None where the provider does not have the method."""
+        try:
+            return await self._ask(method)
+        except CloudUnsupported:
+            return None
+
     async def _group(self, group_id: str) -> NodeGroup:
         if not self._groups:
             await self.refresh()
@@ -253,20 +272,7 @@ async def open_cloud(
     node_of: NodeOf = lambda _: None,
     now: Callable[[], Instant] = lambda: Instant(0),
 ) -> ExternalGrpcCloud:
-    """Return the cloud behind a provider, with what it says of GPUs; a provider that says nothing has none."""
-    label, types = "", ()
-    try:
-        label = (await call("GPULabel", MESSAGES["GPULabelRequest"]())).label
-        answer = await call("GetAvailableGPUTypes", MESSAGES["GetAvailableGPUTypesRequest"]())
-        types = tuple(sorted(answer.gpuTypes))
-    except CloudError:
-        pass
-    return ExternalGrpcCloud(
-        call,
-        address=address,
-        defaults=defaults,
-        gpu_label=label,
-        gpu_types=types,
-        node_of=node_of,
-        now=now,
-    )
+    """Return the cloud behind a provider, with what it says of GPUs if it answers."""
+    cloud = ExternalGrpcCloud(call, address=address, defaults=defaults, node_of=node_of, now=now)
+    await cloud.ask_gpus()
+    return cloud

@@ -84,6 +84,7 @@ class Gatherer:
     ) -> None:
         self._cluster = cluster
         self._cloud = cloud
+        self._gpu_label = cloud.gpu_label
         self._clock = clock
         self._board = board
         self._known = known
@@ -125,16 +126,21 @@ class Gatherer:
         """Return the delta of a tick's first step. Raises CloudError, ApiError.
 
         Where the delta before was not ``finished`` nobody knows what came of it: then this one is of everything,
-        and what is known is forgotten.
+        and what is known is forgotten. So it is where the cloud reports another label of GPUs, as one does that did
+        not answer at the start: much of what is known was made by it.
         """
         self._known.phases.begin("cloudProviderRefresh")
         groups = tuple(await self._cloud.refresh())
+        other_label = self._cloud.gpu_label != self._gpu_label
+        if other_label:
+            self._gpu_label = self._cloud.gpu_label
+            self._known.settings = replace(self._known.settings, gpu_label=self._gpu_label)
         candidates: tuple[GroupCandidate, ...] | None = None
         if self._known.settings.node_autoprovisioning_enabled:
             candidates = tuple(await self._cloud.group_candidates())
         self._known.phases.end("cloudProviderRefresh")
         learned = await self.config_maps.learned(self._known.settings)
-        if self._midway:
+        if self._midway or other_label:
             self._begin_anew()
         priority_map = await self.config_maps.priority_map(self._known.settings)
         delta = await self._changes("update", groups, priority_map=priority_map)
