@@ -21,6 +21,7 @@ from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS, SERVICE
 from kubetide.clouds.externalgrpc.readings import node_message, template_message
 from kubetide.clouds.externalgrpc.server import serving
 from kubetide.clouds.externalgrpc.service import ProviderService
+from kubetide.clouds.externalgrpc.statuses import status_of
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
@@ -134,6 +135,7 @@ def test_new_nodes_have_the_price_of_groups_like_them():
     async def price(disk):
         labels = {"disk": disk, "kubernetes.io/hostname": "new-1"}
         request = MESSAGES["PricingNodePriceRequest"](node=node_message("new-1", "", labels, {}))
+        request.startTimestamp.seconds = 0
         request.endTimestamp.seconds = 1800
         return (await ProviderService(Groups()).methods()["PricingNodePrice"](request)).price
 
@@ -301,6 +303,38 @@ def test_an_answer_that_is_no_message_is_an_error_of_the_cloud():
                 await cloud.refresh()
 
     asyncio.run(main())
+
+
+class Unreadable(Cloud):
+    """One group that has no template, and options that override a flag."""
+
+    name, gpu_label = "unreadable", ""
+
+    async def refresh(self):
+        options = GroupOptions(scale_down_unneeded_time="3m0s")
+        return [NodeGroup(id="g", template_error="the type m9 is unknown", options=options)]
+
+
+async def served(method, **fields):
+    return await ProviderService(Unreadable()).methods()[method](MESSAGES[METHODS[method][0]](**fields))
+
+
+def test_a_group_without_a_template_does_not_stop_upstreams_loop():
+    """Upstream leaves out a group whose template is Unimplemented; any other status ends its loop for all groups."""
+    with pytest.raises(CloudUnsupported, match="the type m9 is unknown") as refused:
+        asyncio.run(served("NodeGroupTemplateNodeInfo", id="g"))
+    assert status_of(refused.value) == "UNIMPLEMENTED"
+
+
+def test_a_request_that_lacks_what_it_is_answered_by_is_refused():
+    """Without times a price would be 0, and without defaults an option that the group does not override."""
+    node = node_message("new-1", "", {}, {})
+    for method, fields, absent in (
+        ("PricingNodePrice", {"node": node}, "startTimestamp, endTimestamp"),
+        ("NodeGroupGetOptions", {"id": "g"}, "defaults"),
+    ):
+        with pytest.raises(CloudError, match=f"request fields were nil: {absent}"):
+            asyncio.run(served(method, **fields))
 
 
 def _certificates(authority, name):

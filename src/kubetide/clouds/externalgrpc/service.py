@@ -99,6 +99,7 @@ class ProviderService:
         return MESSAGES["NodeGroupForNodeResponse"](nodeGroup=message)
 
     async def _node_price(self, request: Any) -> Any:
+        _check(request, "node", "startTimestamp", "endTimestamp")
         price = await self._hourly_price(request.node)
         if price is None:
             raise CloudUnsupported(f"no price of node {request.node.name} is known")
@@ -132,13 +133,15 @@ class ProviderService:
     async def _template(self, request: Any) -> Any:
         group = await self._group(request.id)
         if group.template is None:
-            raise CloudError(group.template_error or f"node group {group.id} has no template")
+            # Any other refusal ends upstream's whole loop; after this one it goes on with the other groups.
+            raise CloudUnsupported(group.template_error or f"node group {group.id} has no template")
         return template_message(group.template)
 
     async def _options(self, request: Any) -> Any:
         options = (await self._group(request.id)).options
         if options is None:
             return MESSAGES["NodeGroupAutoscalingOptionsResponse"]()
+        _check(request, "defaults")
         message = options_message(options, request.defaults)
         return MESSAGES["NodeGroupAutoscalingOptionsResponse"](nodeGroupAutoscalingOptions=message)
 
@@ -160,6 +163,13 @@ class ProviderService:
     async def _change(self, command: Awaitable[None]) -> None:
         self._groups = None
         await command
+
+
+def _check(request: Any, *fields: str) -> None:
+    """Check that a request has these fields, as upstream's server does: what is not there would be read as 0."""
+    absent = [name for name in fields if not request.HasField(name)]
+    if absent:
+        raise CloudError(f"{type(request).__name__}: request fields were nil: {', '.join(absent)}")
 
 
 def _without_host(labels: Mapping[str, str]) -> dict[str, str]:
