@@ -107,6 +107,47 @@ def test_pods_and_nodes_come_through_whole():
     assert {name: int(one.status.capacity["cpu"]) for name, one in nodes.items()} == {"a": 2, "b": 4, "c": 64}
 
 
+def test_a_question_with_many_pods_is_answered():
+    """Requests and answers may be larger than the 4 MiB that gRPC allows by itself."""
+    large = Pod(metadata=ObjectMeta(namespace="default", name="p", annotations={"note": "x" * 3000}))
+    offers = [Offer(group, 1, (large,) * 1000) for group in ("a", "b", "c")]
+    assert asked(chosen_by("random"), offers) == ("a", "b", "c")
+
+    async def long_answer(_request, _context):
+        return MESSAGES["BestOptionsResponse"](options=[{"nodeGroupId": "a", "debug": "x" * (5 << 20)}])
+
+    async def main():
+        handler = grpc.unary_unary_rpc_method_handler(long_answer, response_serializer=encode)
+        async with listening("127.0.0.1:0", SERVICE, {METHOD: handler}) as port:
+            client = GrpcExpander(f"localhost:{port}")
+            try:
+                return await client.best_options(OFFERS, NODES)
+            finally:
+                await client.close()
+
+    assert asyncio.run(main()) == ("a",)
+
+
+def test_what_the_server_answers_has_no_pods():
+    """An older client takes answers of 4 MiB at most, and goes by the ids alone."""
+    request = MESSAGES["BestOptionsRequest"](options=[{"nodeGroupId": "a", "podBytes": [b""]}])
+
+    async def main():
+        async with (
+            serving(lambda *_: ["a"], "127.0.0.1:0") as port,
+            grpc.aio.insecure_channel(f"localhost:{port}") as channel,
+        ):
+            call = channel.unary_unary(
+                f"/{SERVICE}/{METHOD}",
+                request_serializer=encode,
+                response_deserializer=MESSAGES["BestOptionsResponse"].FromString,
+            )
+            return await call(request)
+
+    [option] = asyncio.run(main()).options
+    assert (option.nodeGroupId, list(option.podBytes)) == ("a", [])
+
+
 def test_an_authority_is_checked(tmp_path):
     """With a certificate the expander is reached by those who know its authority."""
     authority = trustme.CA()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -16,7 +16,12 @@ _GRACE_S: Final = 5.0
 
 @asynccontextmanager
 async def listening(
-    address: str, service: str, handlers: Mapping[str, Any], credentials: Any = None
+    address: str,
+    service: str,
+    handlers: Mapping[str, Any],
+    credentials: Any = None,
+    *,
+    options: Sequence[tuple[str, int]] = (),
 ) -> AsyncIterator[int]:
     """Serve the methods of a service; yields the port.
 
@@ -24,10 +29,11 @@ async def listening(
         address: ``HOST:PORT``; port 0 takes a free one.
         handlers: By the name of the method.
         credentials: Of the server; None serves plain text.
+        options: Of gRPC, by their names there.
 
     Raises: CloudConfigError when the address cannot be used.
     """
-    server = aio.server()
+    server = aio.server(options=options)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
     try:
         if credentials is None:

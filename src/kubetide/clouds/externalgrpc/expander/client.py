@@ -11,6 +11,7 @@ from grpc import aio
 
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.externalgrpc.expander.messages import (
+    CHANNEL_OPTIONS,
     MESSAGES,
     METHOD,
     METHODS,
@@ -79,8 +80,9 @@ class GrpcExpander:
 
     def _open(self) -> aio.Channel:
         if not self._certificate:
-            return aio.insecure_channel(self._url)
-        return aio.secure_channel(self._url, grpc.ssl_channel_credentials(root_certificates=self._authority))
+            return aio.insecure_channel(self._url, options=CHANNEL_OPTIONS)
+        credentials = grpc.ssl_channel_credentials(root_certificates=self._authority)
+        return aio.secure_channel(self._url, credentials, options=CHANNEL_OPTIONS)
 
     async def close(self) -> None:
         """Close the channel."""

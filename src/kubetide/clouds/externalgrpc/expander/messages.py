@@ -20,6 +20,8 @@ SERVICE: Final = f"{PACKAGE}.Expander"
 METHOD: Final = "BestOptions"
 POD_TYPE: Final = "io.k8s.api.core.v1.Pod"
 NODE_TYPE: Final = "io.k8s.api.core.v1.Node"
+CHANNEL_OPTIONS: Final = (("grpc.max_receive_message_length", 128 << 20),)
+"""Of client and server: messages have all pods of all options. Source: cluster-autoscaler, ``gRPCMaxRecvMsgSize``."""
 
 
 def proto_text() -> str:

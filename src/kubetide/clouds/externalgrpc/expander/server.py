@@ -8,7 +8,15 @@ from typing import Any
 
 import grpc
 
-from kubetide.clouds.externalgrpc.expander.messages import MESSAGES, METHOD, METHODS, SERVICE, node_of, pod_of
+from kubetide.clouds.externalgrpc.expander.messages import (
+    CHANNEL_OPTIONS,
+    MESSAGES,
+    METHOD,
+    METHODS,
+    SERVICE,
+    node_of,
+    pod_of,
+)
 from kubetide.clouds.externalgrpc.listening import listening
 from kubetide.clouds.externalgrpc.messages import encode
 from kubetide.objects.node import Node
@@ -43,9 +51,11 @@ async def serving(
         except CloudError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         best = dict.fromkeys(choose(offers, nodes)) if offers else {}
-        return MESSAGES[METHODS[METHOD][1]](
-            options=[one for one in request.options if one.nodeGroupId in best]
-        )
+        left = [one for one in request.options if one.nodeGroupId in best]
+        for one in left:
+            # The client goes by the id, and an older one takes no more than 4 MiB.
+            one.ClearField("podBytes")
+        return MESSAGES[METHODS[METHOD][1]](options=left)
 
     handler = grpc.unary_unary_rpc_method_handler(
         best_options,
@@ -56,5 +66,5 @@ async def serving(
     if certificate is not None:
         given, key = certificate
         credentials = grpc.ssl_server_credentials([(key, given)])
-    async with listening(address, SERVICE, {METHOD: handler}, credentials) as port:
+    async with listening(address, SERVICE, {METHOD: handler}, credentials, options=CHANNEL_OPTIONS) as port:
         yield port
