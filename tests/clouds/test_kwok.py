@@ -253,6 +253,14 @@ def test_bad_bounds_name_the_node(annotations, text):
     assert str(refused.value).startswith("here, node sample: ")
 
 
+def test_the_case_of_keys_does_not_count():
+    """As for upstream's decoder; a key as it is written comes first."""
+    found = parse_config(
+        "READNODESFROM: cluster\nnodeGroups: {FromNodeLabelKey: a, fromNodeLabelKey: b}", "here"
+    )
+    assert (found.source, found.group_label) == ("cluster", "b")
+
+
 def test_gpu_types_may_be_an_empty_map():
     """Then the label counts, with whatever value."""
     found = config_of(nodes={"gpuConfig": {"gpuLabelKey": "gpu", "availableGPUTypes": {}}})

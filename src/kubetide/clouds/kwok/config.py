@@ -107,7 +107,10 @@ class _Reader:
             if not isinstance(found, dict):
                 inner = ".".join(path.split(".")[:at])
                 raise CloudConfigError(f"{self._place}: {inner} is {found!r}, not a map")
-            found = found.get(key)
+            # As upstream's decoder: the letters' case does not count, but the key as it is written comes first.
+            found = found.get(
+                key, next((found[one] for one in found if str(one).lower() == key.lower()), None)
+            )
         return found
 
     def text(self, path: str) -> str:
