@@ -175,6 +175,24 @@ def test_nodes_of_the_cluster_are_templates_and_those_of_kwok_only_where_there_i
     assert without[0].template.node.status == before[0].template.node.status
 
 
+def test_a_node_of_the_cluster_without_size_is_no_template():
+    """A node that has just joined stops neither its group, whose other nodes serve, nor the other groups."""
+    config = {**CONFIG, "readNodesFrom": "cluster"}
+    blank = {"status": {"capacity": {}, "allocatable": {}}}
+
+    async def story(cluster, clock):
+        for name, group in (("a", "workers"), ("b", "others")):
+            body = template(group, name=name)
+            await cluster.create(NODES, {**body, **blank})
+        await cluster.create(NODES, template("workers", name="c"))
+        async with opened(cluster, clock) as cloud:
+            await clock.sleep(seconds(1))
+            return await cloud.refresh()
+
+    (group,) = play(story, [], config)
+    assert (group.id, group.template.source) == ("workers", "node template: cluster, node c")
+
+
 def test_a_node_that_somebody_else_deletes_leaves_its_group():
     """The size of a group is that of its nodes, also right after a write that the cache has not seen."""
 

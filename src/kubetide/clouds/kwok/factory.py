@@ -17,7 +17,7 @@ from kubetide.clouds.kwok.config import (
     KwokConfig,
     parse_config,
 )
-from kubetide.clouds.kwok.templates import KwokGroup, parse_templates, read_groups
+from kubetide.clouds.kwok.templates import KwokGroup, has_size, parse_templates, read_groups
 from kubetide.clouds.registry import CloudContext
 from kubetide.objects.kinds import CONFIG_MAPS, NODES
 from kubetide.ports.cloud import Cloud
@@ -51,7 +51,8 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
 async def _groups(cluster: Cluster, namespace: str, config: KwokConfig) -> tuple[KwokGroup, ...]:
     if config.source == "cluster":
         nodes = (await cluster.list(NODES.untyped)).items
-        return read_groups(nodes, config, "cluster")
+        # A node that has just joined says nothing of itself yet; another one of its group may serve.
+        return read_groups(filter(has_size, nodes), config, "cluster")
     text, place = await _text(cluster, namespace, config.templates, TEMPLATES_KEY)
     return read_groups(parse_templates(text, place), config, place)
 

@@ -30,6 +30,7 @@ PROVIDER: Final = "kwok:"
 
 _DEFAULT_MAX = 200
 _SIZE = f"{_PREFIX}min-count", f"{_PREFIX}max-count", f"{_PREFIX}desired-count"
+_SIZES: Final = frozenset({"cpu", "memory", "pods"})
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Kubernetes' own taints (``node.kubernetes.io/``) describe the template's node and not new ones, as do upstream's.
 _PASSING_TAINTS = (
@@ -118,6 +119,17 @@ def read_groups(nodes: Iterable[Json], config: KwokConfig, place: str) -> tuple[
     return tuple(found[name] for name in sorted(found))
 
 
+def has_size(node: Mapping[str, Any]) -> bool:
+    """Return whether a node says how much it holds, without which it is no template."""
+    return set(_size(node)) >= _SIZES
+
+
+def _size(node: Mapping[str, Any]) -> Json:
+    status = node.get("status") or {}
+    size: Json = status.get("allocatable") or status.get("capacity") or {}
+    return size
+
+
 def _group_name(metadata: Mapping[str, Any], config: KwokConfig) -> str:
     """Return the group that a template is of, empty for none: the annotation ``GROUP`` beats the key that makes it one."""
     name = config.group_of(metadata)
@@ -126,8 +138,8 @@ def _group_name(metadata: Mapping[str, Any], config: KwokConfig) -> str:
 
 def _group(name: str, node: Mapping[str, Any], config: KwokConfig, place: str) -> KwokGroup:
     meta, status = node["metadata"], node.get("status") or {}
-    size = status.get("allocatable") or status.get("capacity") or {}
-    if not {"cpu", "memory", "pods"} <= set(size):
+    size = _size(node)
+    if not has_size(node):
         raise CloudConfigError(
             f"{place}: status.allocatable needs cpu, memory and pods; it has {sorted(size)}"
         )
