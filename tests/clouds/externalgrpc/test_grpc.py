@@ -176,6 +176,29 @@ def test_a_group_has_the_price_of_its_new_node(refusal, asked):
     assert requests == [("new", {"disk": "ssd"}, start, start + 3600)] * asked
 
 
+def test_a_group_without_price_leaves_the_others_theirs():
+    """A provider that says Unimplemented for one node, as ours does, is asked for the next one's price all the same."""
+
+    async def call(method, request):
+        answer = MESSAGES[METHODS[method][1]]()
+        if method == "NodeGroups":
+            for name in ("a", "b"):
+                answer.nodeGroups.add(id=name, maxSize=3)
+        elif method == "NodeGroupTemplateNodeInfo":
+            answer = template_message(NodeTemplate(node=Node(metadata=ObjectMeta(name=request.id))))
+        elif method == "PricingNodePrice":
+            if request.node.name == "a":
+                raise CloudUnsupported("no price of node a is known")
+            answer.price = 0.5
+        return answer
+
+    async def main():
+        cloud = await open_cloud(call, "test")
+        return [[one.price_per_hour for one in await cloud.refresh()] for _ in range(2)]
+
+    assert asyncio.run(main()) == [[None, 0.5], [None, 0.5]]
+
+
 @pytest.mark.parametrize(
     ("refusal", "asked"),
     [(CloudError("not up yet"), ["GPULabel", "GPULabel"]), (CloudUnsupported("no"), ["GPULabel"])],

@@ -72,6 +72,8 @@ class ExternalGrpcCloud(Cloud):
         self._defaults = defaults
         self._node_of, self._now = node_of, now
         self._has_prices = True
+        # What came of the last refresh's questions for prices: refused as not implemented, and anything else.
+        self._price_refused = self._price_answered = False
         self._gpu_label: str | None = None
         self._gpu_types: tuple[str, ...] | None = None
         self._groups: dict[str, NodeGroup] = {}
@@ -111,7 +113,10 @@ class ExternalGrpcCloud(Cloud):
         await self.ask_gpus()
         answer = await self._ask("NodeGroups")
         reported = sorted({one.id: one for one in answer.nodeGroups}.values(), key=lambda one: str(one.id))
+        self._price_refused = self._price_answered = False
         views = await in_parallel(reported, self._view, limit=_AT_ONCE)
+        # A provider may know the prices of some of its groups and have no other word for the rest.
+        self._has_prices = self._has_prices and (self._price_answered or not self._price_refused)
         self._groups = {view.id: view for view in views}
         return views
 
@@ -162,12 +167,13 @@ class ExternalGrpcCloud(Cloud):
         start = self._now() // _NS
         request.startTimestamp.seconds, request.endTimestamp.seconds = start, start + _S_PER_HOUR
         try:
-            price: float = (await self._call("PricingNodePrice", request)).price
+            price: float | None = (await self._call("PricingNodePrice", request)).price
         except CloudUnsupported:
-            self._has_prices = False
+            self._price_refused = True
             return None
         except CloudError:
-            return None
+            price = None
+        self._price_answered = True
         return price
 
     async def options(self, group_id: str) -> GroupOptions | None:
