@@ -62,6 +62,7 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
     class Slow:
         def __init__(self, world):
             self.clock, self.cloud = world.clock, world.controller._gatherer._cloud
+            self.gpu_label = self.cloud.gpu_label
 
         async def refresh(self):
             await self.clock.sleep(seconds(2))
