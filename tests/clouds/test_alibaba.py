@@ -34,31 +34,6 @@ def test_a_refused_removal_is_named_and_the_others_go():
     Alibaba().with_groups().play(story)
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ({"RequestId": "r"}, "ess:DescribeScalingInstances: the answer has no list"),
-        ([], "ess:DescribeScalingInstances: the answer cannot be read"),
-        (
-            {"TotalCount": 3, "ScalingInstances": {"ScalingInstance": []}},
-            "the list of instances of asg-system ends after 0 of 3",
-        ),
-    ],
-)
-def test_a_list_that_ends_early_takes_no_machines_away(answer, text):
-    """The group stays as it was: machines that are left out are not gone."""
-
-    async def story(here):
-        cloud = here.connect()
-        before, _ = await cloud.refresh()
-        here.fake.answers["DescribeScalingInstances"] = answer
-        system, _ = await cloud.refresh()
-        assert text in system.stale
-        assert system.instances == before.instances
-
-    Alibaba().with_groups().play(story)
-
-
 @pytest.mark.parametrize("answer", [None, []])
 def test_a_change_whose_answer_cannot_be_read_is_an_error_of_the_cloud(answer):
     """Nobody knows whether it was made; the next refresh tells."""

@@ -44,30 +44,6 @@ def test_an_answer_of_a_gateway_is_a_refusal():
     assert refusal(Response(200, {}, b'{"Response": {}}')) is None
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ({"RequestId": "r"}, "as:DescribeAutoScalingInstances: the answer has no list"),
-        (
-            {"TotalCount": 3, "AutoScalingInstanceSet": []},
-            "the list of instances of asg-system ends after 0 of 3",
-        ),
-    ],
-)
-def test_a_list_that_ends_early_takes_no_machines_away(answer, text):
-    """The group stays as it was: machines that are left out are not gone."""
-
-    async def story(here):
-        cloud = here.connect()
-        before, _ = await cloud.refresh()
-        here.fake.answers["DescribeAutoScalingInstances"] = answer
-        system, _ = await cloud.refresh()
-        assert text in system.stale
-        assert system.instances == before.instances
-
-    Tencent().with_groups().play(story)
-
-
 def test_what_the_api_does_not_say_of_one_group_is_that_groups():
     """Tencent Cloud has null for it. Without a size the group says so; without a configuration it has no template."""
 

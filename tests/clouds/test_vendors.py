@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from tests.clouds.vendors import VENDORS, Alibaba, Azure, Gce
+from tests.clouds.vendors import VENDORS, Alibaba, Azure, Gce, Tencent
 from tests.clouds.vendors.vendor import group_in
 
 from kubetide.ports.errors import CloudError
@@ -106,3 +106,39 @@ def test_calls_at_rest(vendor):
         assert tuple(here.fake.calls) == here.at_rest
 
     VENDORS[vendor](page=500).with_groups().play(story)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "call", "answer", "text"),
+    [
+        (Alibaba, "ess:DescribeScalingInstances", {"RequestId": "r"}, "the answer has no list"),
+        (Alibaba, "ess:DescribeScalingInstances", [], "the answer cannot be read"),
+        (
+            Alibaba,
+            "ess:DescribeScalingInstances",
+            {"TotalCount": 3, "ScalingInstances": {"ScalingInstance": []}},
+            "the list of instances of asg-system ends after 0 of 3",
+        ),
+        (Tencent, "as:DescribeAutoScalingInstances", {"RequestId": "r"}, "the answer has no list"),
+        (
+            Tencent,
+            "as:DescribeAutoScalingInstances",
+            {"TotalCount": 3, "AutoScalingInstanceSet": []},
+            "the list of instances of asg-system ends after 0 of 3",
+        ),
+    ],
+)
+def test_a_list_that_ends_early_takes_no_machines_away(vendor, call, answer, text):
+    """The group stays as it was: machines that are left out are not gone."""
+    action = call.partition(":")[2]
+    said = text if "asg-system" in text else f"{call}: {text}"
+
+    async def story(here):
+        cloud = here.connect()
+        before, _ = await cloud.refresh()
+        here.fake.answers[action] = answer
+        system, _ = await cloud.refresh()
+        assert said in system.stale
+        assert system.instances == before.instances
+
+    vendor().with_groups().play(story)

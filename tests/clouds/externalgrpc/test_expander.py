@@ -107,6 +107,20 @@ def test_pods_and_nodes_come_through_whole():
     assert {name: int(one.status.capacity["cpu"]) for name, one in nodes.items()} == {"a": 2, "b": 4, "c": 64}
 
 
+def answered_by(handler):
+    """Return what our client makes of a server with this handler."""
+
+    async def main():
+        async with listening("127.0.0.1:0", SERVICE, {METHOD: handler}) as port:
+            client = GrpcExpander(f"localhost:{port}")
+            try:
+                return await client.best_options(OFFERS, NODES)
+            finally:
+                await client.close()
+
+    return asyncio.run(main())
+
+
 def test_a_question_with_many_pods_is_answered():
     """Requests and answers may be larger than the 4 MiB that gRPC allows by itself."""
     large = Pod(metadata=ObjectMeta(namespace="default", name="p", annotations={"note": "x" * 3000}))
@@ -116,16 +130,8 @@ def test_a_question_with_many_pods_is_answered():
     async def long_answer(_request, _context):
         return MESSAGES["BestOptionsResponse"](options=[{"nodeGroupId": "a", "debug": "x" * (5 << 20)}])
 
-    async def main():
-        handler = grpc.unary_unary_rpc_method_handler(long_answer, response_serializer=encode)
-        async with listening("127.0.0.1:0", SERVICE, {METHOD: handler}) as port:
-            client = GrpcExpander(f"localhost:{port}")
-            try:
-                return await client.best_options(OFFERS, NODES)
-            finally:
-                await client.close()
-
-    assert asyncio.run(main()) == ("a",)
+    handler = grpc.unary_unary_rpc_method_handler(long_answer, response_serializer=encode)
+    assert answered_by(handler) == ("a",)
 
 
 def test_what_the_server_answers_has_no_pods():
@@ -167,17 +173,8 @@ def test_an_answer_that_is_no_message_is_none():
     async def no_protobuf(_request, _context):
         return b"\xff\xff"
 
-    async def main():
-        handler = grpc.unary_unary_rpc_method_handler(no_protobuf)
-        async with listening("127.0.0.1:0", SERVICE, {METHOD: handler}) as port:
-            client = GrpcExpander(f"localhost:{port}")
-            try:
-                return await client.best_options(OFFERS, NODES)
-            finally:
-                await client.close()
-
     with pytest.raises(CloudError, match="is no BestOptionsResponse in protobuf"):
-        asyncio.run(main())
+        answered_by(grpc.unary_unary_rpc_method_handler(no_protobuf))
 
 
 def test_bad_input_is_named():

@@ -65,7 +65,10 @@ def test_a_replica_that_waits_for_its_turn_has_no_series_of_the_loops():
         registry = Registry()
         service = await service_of_both(clock, registry, MemoryRecorder())
         prefixes = ("cluster_autoscaler_", "horizontal_pod_autoscaler_")
-        of_loops = lambda: {name for name, *_ in read(registry) if name.startswith(prefixes)}  # noqa: E731
+
+        def of_loops():
+            return {name for name, *_ in read(registry) if name.startswith(prefixes)}
+
         assert of_loops() == set()
         service.begin()
         service.begin()
