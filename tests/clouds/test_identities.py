@@ -13,7 +13,7 @@ from tests.clouds.fakes.fleet import Clock
 from tests.clouds.fakes.server import Answer, served
 
 from kubetide.clouds.alibaba.config import read_environment
-from kubetide.clouds.alibaba.factory import Metadata, keys_of
+from kubetide.clouds.alibaba.factory import MetadataService, keys_of
 from kubetide.clouds.common.rest import NoAnswer, Response
 from kubetide.clouds.gce.factory import read_metadata
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
@@ -193,7 +193,7 @@ def keys_by(environment, answer):
         return found
 
     config = read_environment(environment)
-    return asyncio.run(keys_of(send, config, Clock(), Metadata(send, config))()), asked
+    return asyncio.run(keys_of(send, config, Clock(), MetadataService(send, config))()), asked
 
 
 @pytest.mark.parametrize(

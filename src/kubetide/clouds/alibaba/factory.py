@@ -61,15 +61,15 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     check_trimmed(context.environment, ("REGION_ID", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET"))
     config = read_environment(context.environment)
     async with HttpSender(context.environment) as send:
-        metadata = Metadata(send, config, context.environment.get("METADATA_ENDPOINT") or _METADATA)
+        metadata = MetadataService(send, config, context.environment.get("METADATA_ENDPOINT") or _METADATA)
         region = config.region or await metadata.read("region-id")
         rest = Rest(send, clock, refusal, seed=clock.now())
         api = AlibabaApi(rest, clock, keys_of(send, config, clock, metadata), region, seed=clock.now())
         yield AlibabaCloud(api, nodes, region, clock)
 
 
-class Metadata:
-    """What the machine itself says.
+class MetadataService:
+    """The metadata service of the machine.
 
     Args:
         send: The transport.
@@ -93,8 +93,8 @@ class Metadata:
         return text
 
 
-def keys_of(send: Send, config: AlibabaConfig, clock: Clock, metadata: Metadata) -> Renewed[Keys]:
-    """Return what makes the keys that requests are signed with."""
+def keys_of(send: Send, config: AlibabaConfig, clock: Clock, metadata: MetadataService) -> Renewed[Keys]:
+    """Return the keys that sign requests, renewed before they end."""
 
     async def of_environment() -> Until[Keys]:
         return Until(Keys(config.access_key_id, config.access_key_secret), _FOR_EVER)

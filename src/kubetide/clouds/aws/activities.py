@@ -28,7 +28,7 @@ class Shortage(NamedTuple):
     warning: str = ""
 
 
-def unread(error: Exception) -> Shortage:
+def unknown_shortage(error: Exception) -> Shortage:
     """Return what holds of a group whose activities cannot be read: upstream takes it to have no shortage."""
     return Shortage(
         warning="why machines do not come cannot be read, so a stock-out counts only after "

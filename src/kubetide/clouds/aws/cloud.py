@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kubetide.acting.parallel import in_parallel
-from kubetide.clouds.aws.activities import Shortage, shortage, unread
+from kubetide.clouds.aws.activities import Shortage, shortage, unknown_shortage
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.creation import (
     create,
@@ -214,7 +214,7 @@ class AwsCloud(Cloud):
             try:
                 return Shortage(shortage(await self._api.activities(known.asg.name), known.sized_at))
             except CloudError as error:
-                return unread(error)
+                return unknown_shortage(error)
 
         answers = await in_parallel(lacking, ask, limit=_AT_ONCE)
         return {known.asg.name: answer for known, answer in zip(lacking, answers, strict=True)}

@@ -108,7 +108,7 @@ class Rest:
         self._seed = seed
         self._patience = patience or Patience()
         self._sent = 0
-        self._is_overrun_until = Duration(0)
+        self._no_repeats_until = Duration(0)
 
     async def read(self, sign: Callable[[], Awaitable[Request]]) -> Response:
         """Send a request that changes nothing; repeat it while that may help. Raises CloudError.
@@ -121,10 +121,10 @@ class Rest:
         while True:
             response, error = await self._attempt(await sign())
             if error is None:
-                self._is_overrun_until = Duration(0)
+                self._no_repeats_until = Duration(0)
                 return response
             is_throttled = error.cause == "Throttled"
-            if is_throttled and self._clock.monotonic() < self._is_overrun_until:
+            if is_throttled and self._clock.monotonic() < self._no_repeats_until:
                 raise error
             pause = pause_before_repeat(
                 error,
@@ -136,7 +136,7 @@ class Rest:
             )
             if pause is None:
                 if is_throttled and repeats:
-                    self._is_overrun_until = Duration(self._clock.monotonic() + self._patience.budget)
+                    self._no_repeats_until = Duration(self._clock.monotonic() + self._patience.budget)
                 raise error
             repeats += 1
             await self._clock.sleep(pause)

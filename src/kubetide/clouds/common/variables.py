@@ -1,4 +1,4 @@
-"""What environment variables of providers must not have: the line ends of files that they were read from."""
+"""Checks of the environment variables that providers read their credentials from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.ports.errors import CloudError
 
 
 def check_trimmed(environment: Mapping[str, str], names: Iterable[str]) -> None:
-    """Raise CloudError that names the first of these variables with white space around its value."""
+    """Raise CloudError for the first of these variables whose value begins or ends with white space."""
     for name in names:
         value = environment.get(name, "")
         if value != value.strip():

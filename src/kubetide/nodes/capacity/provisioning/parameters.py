@@ -1,4 +1,4 @@
-"""Values that the parameters of a ProvisioningRequest cannot have.
+"""Unknown values in the parameters of a ProvisioningRequest.
 
 Source: Cluster Autoscaler, provisioningrequest/checkcapacity: it logs such a value, and serves the request as without it.
 """
