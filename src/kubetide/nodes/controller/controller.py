@@ -199,7 +199,7 @@ class NodesController(BaseLoop):
             delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
-        if self._state.settings.prompt_scale_up:
+        if self.eager is not None and self._state.settings.prompt_scale_up:
             self._old_enough_at = old_enough_at(self._state)
         self._unchanged.ended(settled=self._status.is_settled and self._taint_latency is None)
         if self._last_changes() != before:
@@ -224,7 +224,7 @@ class NodesController(BaseLoop):
             self.eager.set()
 
     def next_wake(self) -> Instant | None:
-        """Return when the next deletion in flight is due, or pods are old enough; None after a failure, as the next tick must read all anew."""
+        """Return when the next deletion in flight is due, or waiting pods are old enough; None after a failure: the next tick must read all anew."""
         if self._gatherer.failed_midway:
             return None
         times = (next_wake(self._state.memory.scale_down.deletions), self._old_enough_at)

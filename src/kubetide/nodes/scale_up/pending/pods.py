@@ -112,7 +112,7 @@ def place_in_turn(
 
 
 def hints_that_hold(state: State, hints: Mapping[str, str]) -> dict[str, str]:
-    """Return the hints, which say where pods fitted in the last tick, without stale ones. Hints to upcoming nodes hold only if their group's template is a cached one.
+    """Return those of the last tick's hints that still hold; one to an upcoming node holds only if its group's template is a cached one.
 
     Source: Cluster Autoscaler, the hints of its scheduling simulator. They live for one more loop. It names upcoming
     nodes after the template, and gives each template that it makes a random name; only a cached one keeps its name.
