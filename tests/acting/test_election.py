@@ -107,7 +107,7 @@ def test_a_claim_is_written_as_upstream_writes_it():
         renew_time=first["renewTime"],
         lease_transitions=0,
     )
-    seen, later = Seen(spec, "1", Duration(0)), Instant(START + seconds(2))
+    seen, later = Seen(spec, Duration(0)), Instant(START + seconds(2))
     assert claim("a", seen, TIMES, later) == {**first, "renewTime": "2026-03-02T00:00:02.123456Z"}
     stamp = "2026-03-02T00:00:02.123456Z"
     other = {**first, "holderIdentity": "b", "acquireTime": stamp, "renewTime": stamp, "leaseTransitions": 1}
@@ -124,17 +124,17 @@ def test_a_claim_is_written_as_upstream_writes_it():
 def test_only_a_lease_that_changes_is_alive():
     """The wait counts from when the Lease was first seen with its content, whatever times its fields hold."""
     old = LeaseSpec(holder_identity="a", lease_duration_seconds=15, renew_time="2030-01-01T00:00:00.000000Z")
-    seen = seen_again(None, old, "1", seconds(100))
-    seen = seen_again(seen, old, "2", seconds(110))
-    assert (seen.since, seen.version) == (seconds(100), "2")
+    seen = seen_again(None, old, seconds(100))
+    seen = seen_again(seen, old, seconds(110))
+    assert seen.since == seconds(100)
     assert is_held(seen, Duration(seconds(115) - 1), TIMES)
     assert not is_held(seen, seconds(115), TIMES)
     renewed = LeaseSpec(
         holder_identity="a", lease_duration_seconds=60, renew_time="2020-01-01T00:00:00.000000Z"
     )
-    seen = seen_again(seen, renewed, "3", seconds(112))
+    seen = seen_again(seen, renewed, seconds(112))
     assert is_held(seen, Duration(seconds(172) - 1), TIMES), "the lease's own duration holds"
-    assert not is_held(Seen(LeaseSpec(), "1", Duration(0)), Duration(0), TIMES)
+    assert not is_held(Seen(LeaseSpec(), Duration(0)), Duration(0), TIMES)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_released_lease_is_taken_at_once():
 
 
 class Deaf:
-    """A cluster whose answers to patches are lost while ``deaf``; the patches are applied all the same."""
+    """A cluster whose answers to writes are lost while ``deaf``; they are written all the same."""
 
     def __init__(self, cluster):
         self._cluster = cluster
@@ -208,8 +208,8 @@ class Deaf:
     def __getattr__(self, name):
         return getattr(self._cluster, name)
 
-    async def patch(self, *args, **more):
-        answer = await self._cluster.patch(*args, **more)
+    async def replace(self, *args, **more):
+        answer = await self._cluster.replace(*args, **more)
         if self.deaf:
             self.deaf = False
             await asyncio.Event().wait()

@@ -159,15 +159,15 @@ class Cluster:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
 
-    async def patch(self, kind: Kind[Any], name: str, patch: Json, **more: Any) -> Any:
+    async def replace(self, kind: Kind[Any], body: Json, **more: Any) -> Any:
         """Write as the recording's API server does, which knows no conflicts.
 
         Upstream writes a soft taint into the node as the loop has listed it: there, unlike on a real one, what the
         same loop has written before is lost.
         """
-        taints = (patch.get("spec") or {}).get("taints") or ()
-        before = self.at_start.get(name)
-        if kind is NODES and before and any(one["key"] == _CANDIDATE for one in taints):
+        taints = (body.get("spec") or {}).get("taints") or ()
+        before = self.at_start.get(body["metadata"]["name"])
+        if kind.resource == NODES.resource and before and any(one["key"] == _CANDIDATE for one in taints):
             known = {one["key"] for one in before["spec"].get("taints") or ()}
             if (
                 _CANDIDATE not in known
@@ -175,11 +175,9 @@ class Cluster:
                 and any(one["key"] == _DELETED for one in taints)
             ):
                 others = [one for one in taints if one["key"] != _DELETED]
-                patch = {
-                    **patch,
-                    "spec": {"taints": others, "unschedulable": before["spec"].get("unschedulable")},
-                }
-        return await self._cluster.patch(kind, name, patch, **more)
+                cordoned = before["spec"].get("unschedulable", False)
+                body = {**body, "spec": {**body["spec"], "taints": others, "unschedulable": cordoned}}
+        return await self._cluster.replace(kind, body, **more)
 
     async def evict(
         self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None

@@ -48,6 +48,10 @@ class Observed:
         self._note("create", kind, namespace)
         return await self._inner.create(kind, body, namespace=namespace)
 
+    async def replace(self, kind, body, *, namespace="", subresource=""):
+        self._note("update", kind, namespace, body["metadata"]["name"], subresource)
+        return await self._inner.replace(kind, body, namespace=namespace, subresource=subresource)
+
     async def patch(self, kind, name, patch, *, namespace="", subresource="", **more):
         self._note("patch", kind, namespace, name, subresource)
         return await self._inner.patch(

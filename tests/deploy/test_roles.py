@@ -45,7 +45,9 @@ from kubetide.loop import BUILT_IN, loop_entries
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint
 from kubetide.nodes.settings import Settings as NodesSettings
+from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.objects.kinds import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     HPAS,
     NODES,
@@ -209,6 +211,8 @@ def of_nodes():
             ("default", "old"),
             {"apiVersion": "v1", "kind": "ReplicationController", **old},
         )
+        # An earlier process has learned something.
+        await world.cluster.create(CONFIG_MAPS, {"metadata": {"name": CONFIG_MAP}}, namespace="kube-system")
         async with world.running():
             await world.deploy(replicas=6, cpu="900m")
             await world.deploy("giant", replicas=1, cpu="90")

@@ -292,10 +292,10 @@ WRITES = {
     ("create", "leases"),
     ("create", "pods/eviction"),
     ("delete", "configmaps"),
-    ("patch", "configmaps"),
     ("patch", "events"),
-    ("patch", "leases"),
-    ("patch", "nodes"),
+    ("update", "configmaps"),
+    ("update", "leases"),
+    ("update", "nodes"),
 }
 
 

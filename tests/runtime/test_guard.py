@@ -113,7 +113,7 @@ def refuse_nodes(world):
     get = world.cluster.get
 
     async def refused(kind, name, **where):
-        if kind is NODES:
+        if kind.resource == NODES.resource:
             raise Forbidden(f'nodes "{name}" is forbidden')
         return await get(kind, name, **where)
 

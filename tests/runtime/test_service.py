@@ -155,6 +155,37 @@ def test_a_refusal_names_what_is_missing_and_who_grants_it():
     )
 
 
+class Unwritable(EmbeddedCluster):
+    """Lets nobody write a scale."""
+
+    async def replace_scale(self, kind, name, replicas, **more):
+        raise Forbidden(
+            f'{kind.resource} "{name}" is forbidden: User "u" cannot update resource "{kind.plural}/scale" '
+            f'in API group "{kind.group}" in the namespace "default"'
+        )
+
+
+def test_a_refused_write_is_told_once_with_who_grants_it():
+    """Two workloads that cannot be scaled for an hour are one line: the right is the same."""
+
+    async def main(clock):
+        world, said = World(clock), []
+        cluster = world.cluster = Unwritable(world.cluster.rest.store, clock, seed=1)
+        await world.add(replicas=2)
+        await world.add("other", replicas=2)
+        world.usage.milli = 400
+        task = asyncio.create_task(service_of(clock, cluster, said, world.usage).run())
+        await clock.sleep(minutes(60))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return said
+
+    (sentence,) = run_virtual(main, start=START)
+    assert sentence.startswith('a request was refused: deployments.apps "')
+    assert sentence.endswith('"default"; ClusterRole kubetide-horizontal of deploy/ grants it')
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_metrics_that_fail_for_a_while_are_reported_once_with_since_when(hangs):
     """Two minutes without an answer are one line and its end, also where the run only advises."""

@@ -7,17 +7,22 @@ renew deadline counts from when the last renewal was *sent*, and whoever sees an
 from __future__ import annotations
 
 import asyncio
+from typing import Final
+
+import msgspec
 
 from kubetide.acting.events import EventWriter
 from kubetide.acting.lease import JITTER, LeaseTimes, Seen, claim, is_held, release, seen_again
 from kubetide.objects.base import Json
-from kubetide.objects.cluster import Lease, ObjectReference
+from kubetide.objects.cluster import LeaseSpec, ObjectReference
 from kubetide.objects.kinds import LEASES
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, Conflict, KubetideError, NotFound
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, to_seconds
+
+_LEASES: Final = LEASES.untyped
 
 
 class LeaseLost(KubetideError):
@@ -93,6 +98,7 @@ class Elector:
         self._after = after
         self._events = EventWriter(cluster, clock, component)
         self._seen: Seen | None = None
+        self._lease: Json = {}
         self._tries = 0
         self._leading = asyncio.Event()
         self.fence = Fence(clock, f"{namespace}/{name}")
@@ -170,13 +176,13 @@ class Elector:
         ):
             return True  # as the leader, without reading first
         try:
-            lease = await self._cluster.get(LEASES, self._name, namespace=self._namespace)
+            lease = await self._read()
         except NotFound:
             if not self._may_take():
                 return False
             spec = claim(self._identity, None, self._times, self._clock.now())
             body: Json = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": spec}
-            self._take_in(await self._cluster.create(LEASES, body, namespace=self._namespace))
+            self._take_in(await self._cluster.create(_LEASES, body, namespace=self._namespace))
             return True
         self._take_in(lease)
         assert self._seen is not None
@@ -192,19 +198,24 @@ class Elector:
         """Claim the Lease if it is still as it was seen; whether it was."""
         spec = claim(self._identity, seen, self._times, self._clock.now())
         try:
-            self._take_in(await self._patch(seen, spec))
+            self._take_in(await self._replace(spec))
         except (Conflict, NotFound) as error:
             self.last_error = str(error)
             return False
         return True
 
-    async def _patch(self, seen: Seen, spec: Json) -> Lease:
-        patch: Json = {"metadata": {"resourceVersion": seen.version}, "spec": spec}
-        return await self._cluster.patch(LEASES, self._name, patch, namespace=self._namespace)
+    async def _read(self) -> Json:
+        return await self._cluster.get(_LEASES, self._name, namespace=self._namespace)
 
-    def _take_in(self, lease: Lease) -> None:
-        version = lease.metadata.resource_version
-        self._seen = seen_again(self._seen, lease.spec, version, self._clock.monotonic())
+    async def _replace(self, spec: Json) -> Json:
+        """Write over the Lease as it was last seen; what others keep in it stays. Raises Conflict, NotFound."""
+        lease = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **spec}}
+        return await self._cluster.replace(_LEASES, lease, namespace=self._namespace)
+
+    def _take_in(self, lease: Json) -> None:
+        self._lease = lease
+        spec = msgspec.convert(lease.get("spec") or {}, LeaseSpec)
+        self._seen = seen_again(self._seen, spec, self._clock.monotonic())
 
     async def _let_go(self) -> None:
         """Give the Lease back, if it is this process's; one that cannot be given back runs out by itself.
@@ -216,9 +227,9 @@ class Elector:
             async with asyncio.timeout(to_seconds(self._times.renew_deadline)):
                 while self._seen is not None and self._seen.holder == self._identity:
                     try:
-                        self._take_in(await self._patch(self._seen, release(self._seen, self._clock.now())))
+                        self._take_in(await self._replace(release(self._seen, self._clock.now())))
                     except Conflict:
-                        self._take_in(await self._cluster.get(LEASES, self._name, namespace=self._namespace))
+                        self._take_in(await self._read())
         except (ApiError, TimeoutError) as error:
             self.last_error = str(error) or "no answer in time"
 

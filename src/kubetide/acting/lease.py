@@ -51,12 +51,10 @@ class Seen(NamedTuple):
 
     Attributes:
         spec: What it says.
-        version: The resourceVersion to write over.
         since: Elapsed time when it was first seen to say this.
     """
 
     spec: LeaseSpec
-    version: str
     since: Duration
 
     @property
@@ -64,11 +62,9 @@ class Seen(NamedTuple):
         return self.spec.holder_identity or ""
 
 
-def seen_again(before: Seen | None, spec: LeaseSpec, version: str, now: Duration) -> Seen:
+def seen_again(before: Seen | None, spec: LeaseSpec, now: Duration) -> Seen:
     """Return the observation of a Lease; an unchanged one keeps the time of its first observation."""
-    if before is not None and before.spec == spec:
-        return Seen(spec, version, before.since)
-    return Seen(spec, version, now)
+    return before if before is not None and before.spec == spec else Seen(spec, now)
 
 
 def is_held(seen: Seen, now: Duration, times: LeaseTimes) -> bool:

@@ -13,9 +13,10 @@ from typing import Any, Protocol, cast
 
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import CloudWithheld, Withheld
+from kubetide.ports.errors import CloudWithheld, Forbidden, Withheld
 
 _CLUSTER_READS = frozenset({"get", "list", "watch", "get_scale", "kinds", "list_and_watch", "spread"})
+_TOLD_READS = frozenset({"get", "get_scale"})
 _CLOUD_READS = frozenset(
     {
         "name",
@@ -58,9 +59,15 @@ class AllOf:
         return next((why for guard in self._guards if (why := guard.refusal())), "")
 
 
-def guarded_cluster(cluster: Cluster, guard: Guard) -> Cluster:
-    """Return the cluster with guarded writes. They raise ``Withheld`` besides the port's errors."""
-    return cast("Cluster", _Guarded(cluster, guard, _CLUSTER_READS, Withheld))
+def guarded_cluster(
+    cluster: Cluster, guard: Guard, *, refused: Callable[[str], None] = lambda _: None
+) -> Cluster:
+    """Return the cluster with guarded writes. They raise ``Withheld`` besides the port's errors.
+
+    ``refused`` is called with the error of each request that the account may not make; those of lists and watches
+    are told by the caches.
+    """
+    return cast("Cluster", _GuardedCluster(cluster, guard, refused))
 
 
 def guarded_cloud(cloud: Cloud, guard: Guard) -> Cloud:
@@ -93,3 +100,24 @@ class _Guarded:
             return await write(*args, **kwargs)
 
         return asked
+
+
+class _GuardedCluster(_Guarded):
+    def __init__(self, inner: Cluster, guard: Guard, refused: Callable[[str], None]) -> None:
+        super().__init__(inner, guard, _CLUSTER_READS, Withheld)
+        self._refused = refused
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if name in _CLUSTER_READS and name not in _TOLD_READS:
+            return found
+        request: Callable[..., Awaitable[Any]] = found
+
+        async def told(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await request(*args, **kwargs)
+            except Forbidden as error:
+                self._refused(str(error))
+                raise
+
+        return told

@@ -17,7 +17,7 @@ LEASES: Final = Role(
     "kubetide-leases",
     (
         Grant(
-            ("get", "patch"),
+            ("get", "update"),
             "coordination.k8s.io",
             ("leases",),
             ("cluster-autoscaler", "kubetide", "vpa-recommender-lease", "vpa-updater"),
@@ -51,6 +51,15 @@ def roles() -> tuple[Role, ...]:
 
 # The words of kube-apiserver's RBAC authorizer (v1.36).
 _REFUSED = re.compile(r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"')
+
+
+def missing_right(message: str) -> str:
+    """Return verb and resource of a refusal in the words of the RBAC authorizer; empty for any other error."""
+    refused = _REFUSED.search(message)
+    if refused is None:
+        return ""
+    group = f".{refused['group']}" if refused["group"] else ""
+    return f"{refused['verb']} {refused['resource']}{group}"
 
 
 def with_hint(message: str, controllers: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ from kubetide.runtime.expanders import connected_expander
 from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
-from kubetide.runtime.permissions import with_hint
+from kubetide.runtime.permissions import missing_right, with_hint
 from kubetide.runtime.series import ListeningRecorder, show_caches, show_holds, show_loops, show_skew
 from kubetide.runtime.timing.clocks import AGREED, SkewReport
 from kubetide.units.exposition import Registry
@@ -91,7 +91,7 @@ class Service:
         )
         self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
-        safe = guarded_cluster(cluster, guard)
+        safe = guarded_cluster(cluster, guard, refused=self._tell_of_refusal)
         self._caches = Caches(safe, clock)
         show_caches(registry, self._caches, clock)
         listening = ListeningRecorder(recorder, warn)
@@ -221,6 +221,14 @@ class Service:
                 hint = problem.removeprefix(source.last_error)
                 if hint and f"{source.name}{hint}" not in self._told:
                     self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {problem}", "")
+
+    def _tell_of_refusal(self, message: str) -> None:
+        """Say once of each right that the account lacks what was refused for want of it."""
+        right = missing_right(message)
+        if right and f"right {right}" not in self._told:
+            self._tell(
+                f"right {right}", f"a request was refused: {with_hint(message, self._controllers)}", ""
+            )
 
     def _tell(self, about: str, problem: str, end: str) -> None:
         if problem != self._told.get(about, ""):

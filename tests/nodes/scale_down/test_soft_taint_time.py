@@ -27,10 +27,10 @@ class Slow:
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
-    async def patch(self, kind, name, patch, **more):
-        if kind is NODES:
+    async def replace(self, kind, body, **more):
+        if kind.resource == NODES.resource:
             await self._clock.sleep(seconds(2))
-        return await self._inner.patch(kind, name, patch, **more)
+        return await self._inner.replace(kind, body, **more)
 
 
 class NoCloud(Cloud):

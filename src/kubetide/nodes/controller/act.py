@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from kubetide.acting import in_parallel
+from kubetide.acting import in_parallel, rewrite
 from kubetide.nodes.decision import (
     Action,
     AddTaint,
@@ -28,24 +28,22 @@ from kubetide.nodes.facts.nodes import DELETION_CANDIDATE
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS
-from kubetide.objects.node import Node, Taint
+from kubetide.objects.node import Taint
 from kubetide.objects.pod import is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
-from kubetide.ports.cluster import Cluster, withheld
+from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import (
     ApiError,
     CloudError,
     CloudUnsupported,
     CloudWithheld,
-    Conflict,
     NotFound,
     Withheld,
 )
 from kubetide.units.time import Duration
 
 _PARALLEL = 10
-_ATTEMPTS = 5
 Ask = Callable[[AskExpander], Awaitable[tuple[str, ...]]]
 _SKIPPED = Outcome("skipped")
 
@@ -194,43 +192,28 @@ class Actor:
         return Outcome()
 
     async def _add_taint(self, action: AddTaint) -> None:
-        taint = Taint(key=action.key, value=action.value, effect=action.effect)
+        taint = msgspec.to_builtins(Taint(key=action.key, value=action.value, effect=action.effect))
 
-        def change(node: Node) -> Json:
-            others = [one for one in node.spec.taints or () if one.key != action.key]
-            spec: Json = {"taints": [msgspec.to_builtins(one) for one in (*others, taint)]}
-            return {**spec, "unschedulable": True} if action.cordon else spec
+        def change(spec: Json) -> Json:
+            changed = {**spec, "taints": [*_taints_but(spec, action.key), taint]}
+            return {**changed, "unschedulable": True} if action.cordon else changed
 
         await self._change_spec(action.node, change)
 
     async def _remove_taint(self, action: RemoveTaint) -> None:
-        def change(node: Node) -> Json:
-            others = [one for one in node.spec.taints or () if one.key != action.key]
-            spec: Json = {"taints": [msgspec.to_builtins(one) for one in others] or None}
-            return {**spec, "unschedulable": None} if action.uncordon else spec
+        def change(spec: Json) -> Json:
+            changed = {**spec, "taints": _taints_but(spec, action.key)}
+            if action.uncordon:
+                changed.pop("unschedulable", None)
+            return changed
 
         await self._change_spec(action.node, change)
 
-    async def _change_spec(self, name: str, change: Callable[[Node], Json]) -> None:
-        """Change a node as it is now; another's change in between leads to another try.
-
-        Raises: Withheld, before anything is read: who only advises may have no right to.
-        """
-        if why := withheld(self._cluster):
-            raise Withheld(why)
-        for attempt in range(1, _ATTEMPTS + 1):
-            node = await self._cluster.get(NODES, name)
-            patch: Json = {
-                "metadata": {"resourceVersion": node.metadata.resource_version},
-                "spec": change(node),
-            }
-            try:
-                await self._cluster.patch(NODES, name, patch)
-            except Conflict:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
+    async def _change_spec(self, name: str, change: Callable[[Json], Json]) -> None:
+        """Change the spec of a node as it is now."""
+        await rewrite(
+            self._cluster, NODES, name, lambda node: {**node, "spec": change(node.get("spec") or {})}
+        )
 
     async def _evict(self, action: EvictPod) -> None:
         try:
@@ -251,6 +234,11 @@ class Actor:
             )
         except NotFound:
             return
+
+
+def _taints_but(spec: Json, key: str) -> list[Json]:
+    """Return the taints of a node's spec without those of the key."""
+    return [one for one in spec.get("taints") or () if one["key"] != key]
 
 
 def _unmade(actions: Sequence[Action], results: Sequence[Outcome]) -> set[str]:

@@ -118,9 +118,10 @@ class Gatherer:
         self.nodes: Informer[Node] = self._sources[NODES.plural].informer
 
     async def synced(self) -> None:
-        """Return once every cache has had its first list."""
+        """Return once every cache has had its first list; Deployments may be refused, as upstream's chart grants none."""
         for source in tuple(self._sources.values()):
-            await source.informer.synced()
+            informer = source.informer
+            await (informer.answered() if informer.kind is DEPLOYMENTS else informer.synced())
 
     async def begin(self) -> Delta:
         """Return the delta of a tick's first step. Raises CloudError, ApiError.

@@ -57,7 +57,7 @@ NODES: Final = Role(
         Grant(("get",), "", ("pods", "replicationcontrollers"), acting=True, value=_VALUE),
         Grant(("get",), "apps", ("deployments", "replicasets", "statefulsets"), acting=True, value=_VALUE),
         Grant(("get",), "batch", ("jobs",), acting=True, value=_VALUE),
-        Grant(("get", "patch"), "", ("nodes",), acting=True),
+        Grant(("get", "update"), "", ("nodes",), acting=True),
         Grant(("create",), "", ("pods/eviction",), acting=True),
         Grant(("patch",), "", ("pods/status",), acting=True, value="options.nominatePods"),
         EVENTS,
@@ -69,8 +69,8 @@ NODES_STATUS: Final = Role(
     "kubetide-nodes",
     (
         Grant(("get",), "", ("configmaps",), ("cluster-autoscaler-priority-expander",)),
-        Grant(("patch", "delete"), "", ("configmaps",), ("cluster-autoscaler-status",), acting=True),
-        Grant(("get", "patch"), "", ("configmaps",), ("kubetide-node-templates",), acting=True),
+        Grant(("get", "update", "delete"), "", ("configmaps",), ("cluster-autoscaler-status",), acting=True),
+        Grant(("get", "update"), "", ("configmaps",), ("kubetide-node-templates",), acting=True),
         # What is created has no name yet that a rule could hold for.
         Grant(("create",), "", ("configmaps",), acting=True),
     ),

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
+from kubetide.acting import rewrite
 from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION, initializing_status, status_time
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError, NotFound, Withheld
+from kubetide.ports.errors import ApiError, Conflict, Forbidden, NotFound, Withheld
 from kubetide.units.time import Instant
+
+_KIND: Final = CONFIG_MAPS.untyped
 
 
 class StatusMap:
-    """The object ``cluster-autoscaler-status``; a write that fails is counted and left to the next tick."""
+    """The object ``cluster-autoscaler-status``; a write that fails is left to the next tick."""
 
     def __init__(self, cluster: Cluster, settings: Settings) -> None:
         self._cluster = cluster
         self._name = settings.status_config_map_name
         self._namespace = settings.namespace
+        self._status = _Document(cluster, self._namespace, self._name)
+        self._learned = _Document(cluster, self._namespace, CONFIG_MAP)
         self._is_ours = settings.write_status_configmap
-        self.failures = 0
         self._unsaved: str | None = None
 
     @property
@@ -40,18 +45,8 @@ class StatusMap:
 
     async def write(self, document: str, now: Instant) -> None:
         """Write the document; create the object if it is missing."""
-        body: Json = {
-            "metadata": {"annotations": {LAST_UPDATED_ANNOTATION: status_time(now)}},
-            "data": {"status": document},
-        }
-        try:
-            try:
-                await self._cluster.patch(CONFIG_MAPS, self._name, body, namespace=self._namespace)
-            except NotFound:
-                body["metadata"] |= {"name": self._name, "namespace": self._namespace}
-                await self._cluster.create(CONFIG_MAPS, body, namespace=self._namespace)
-        except ApiError:
-            self.failures += 1
+        with suppress(ApiError):
+            await self._status.write("status", document, {LAST_UPDATED_ANNOTATION: status_time(now)})
 
     async def keep_learned(self, document: str | None, *, now: bool) -> None:
         """Write the learned machine facts to their own object; a failed write is tried again next time.
@@ -61,17 +56,11 @@ class StatusMap:
         self._unsaved = document or self._unsaved
         if self._unsaved is None or not now:
             return
-        body: Json = {"data": {DATA_KEY: self._unsaved}}
         try:
-            try:
-                await self._cluster.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=self._namespace)
-            except NotFound:
-                body["metadata"] = {"name": CONFIG_MAP, "namespace": self._namespace}
-                await self._cluster.create(CONFIG_MAPS, body, namespace=self._namespace)
-        except Withheld:
-            pass  # Who only advises keeps nothing.
+            await self._learned.write(DATA_KEY, self._unsaved)
+        except (Withheld, Forbidden):
+            pass  # Who only advises keeps nothing, nor does an account with the roles of upstream's chart.
         except ApiError:
-            self.failures += 1
             return
         self._unsaved = None
 
@@ -84,3 +73,36 @@ class StatusMap:
             return
         with suppress(ApiError):
             await self._cluster.delete(CONFIG_MAPS, self._name, namespace=self._namespace)
+
+
+class _Document:
+    """A text in a ConfigMap, written over the object as this process has left it: mostly one request a write."""
+
+    def __init__(self, cluster: Cluster, namespace: str, name: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._known: Json | None = None
+
+    async def write(self, key: str, text: str, annotations: dict[str, str] | None = None) -> None:
+        """Set the key and the annotations; what else the object holds stays. Raises ApiError, Withheld."""
+
+        def change(there: Json) -> Json:
+            metadata = there["metadata"]
+            noted = {**(metadata.get("annotations") or {}), **(annotations or {})}
+            data = {**(there.get("data") or {}), key: text}
+            return {**there, "metadata": {**metadata, "annotations": noted}, "data": data}
+
+        if self._known is not None:
+            with suppress(Conflict, NotFound):
+                self._known = await self._cluster.replace(
+                    _KIND, change(self._known), namespace=self._namespace
+                )
+                return
+        try:
+            self._known = await rewrite(
+                self._cluster, CONFIG_MAPS, self._name, change, namespace=self._namespace
+            )
+        except NotFound:
+            body = change({"metadata": {"name": self._name, "namespace": self._namespace}})
+            self._known = await self._cluster.create(_KIND, body, namespace=self._namespace)
