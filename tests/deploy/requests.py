@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kubetide.embedded.apiserver.http.access import Rule
 from kubetide.objects.kinds import PODS
+from kubetide.ports.errors import Forbidden
 
 
 class Request(NamedTuple):
@@ -96,6 +97,22 @@ class Granted(NamedTuple):
             and (not self.namespace or self.namespace == request.namespace)
             and (not self.names or request.name in self.names)
         )
+
+
+def rows(verbs, group, resources, namespace="", names=()):
+    """Return the grants of a rule of a role."""
+    return {Granted("", verb, group, one, namespace, names) for verb in verbs for one in resources}
+
+
+class OnlyGranted:
+    """What is asked of an ``Observed`` cluster; what is not granted is refused."""
+
+    def __init__(self, granted):
+        self._granted = granted
+
+    def add(self, request):
+        if not any(one.allows(request) for one in self._granted):
+            raise Forbidden(f'{request.resource} "{request.name}" is forbidden: cannot {request.verb}')
 
 
 def granted_by(objects):

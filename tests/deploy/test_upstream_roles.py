@@ -5,27 +5,17 @@ from __future__ import annotations
 from tests.acting.test_election import NAME, elector
 from tests.acting.test_election import run as run_election
 from tests.acting.test_election import running as running_election
-from tests.deploy.requests import Granted, Observed
+from tests.deploy.requests import Observed, OnlyGranted, rows
 from tests.horizontal.running import START
 from tests.nodes.live import SHORT, World
 
 from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION
 from kubetide.objects.kinds import CONFIG_MAPS, LEASES
-from kubetide.ports.errors import Forbidden
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import minutes, seconds
 
 CACHED = ("get", "list", "watch")
 HOME = "kube-system"
-
-
-def rows(verbs, group, resources, namespace="", names=()):
-    return {
-        Granted("cluster-autoscaler", verb, group, one, namespace, names)
-        for verb in verbs
-        for one in resources
-    }
-
 
 # Source: kubernetes/autoscaler, charts/cluster-autoscaler, templates clusterrole and role, default values.
 CHART = (
@@ -47,16 +37,8 @@ CHART = (
 )
 
 
-class OnlyGranted:
-    """Takes in requests that upstream's chart grants, and refuses the others."""
-
-    def add(self, request):
-        if not any(one.allows(request) for one in CHART):
-            raise Forbidden(f'{request.resource} "{request.name}" is forbidden: cannot {request.verb}')
-
-
 def restricted(cluster):
-    return Observed(cluster, OnlyGranted())
+    return Observed(cluster, OnlyGranted(CHART))
 
 
 def test_nodes_come_and_go_with_the_rights_of_cluster_autoscaler():

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.deploy.requests import Observed
+from tests.deploy.requests import Observed, OnlyGranted, rows
 from tests.embedded.controllers.live import play
 from tests.vertical.pods_world import MemoryRecorder
 from tests.vertical.recommender.test_controller import Usage
 
 from kubetide.loop import loop_entry
 from kubetide.loop.runner import Runner
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, VPAS
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, MUTATING_WEBHOOKS, PODS, VPAS
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.testing import builders
 from kubetide.vertical.admission.controller import AdmissionController
+from kubetide.vertical.admission.registration import NAME
 from kubetide.vertical.admission.settings import Settings as AdmissionSettings
 from kubetide.vertical.definitions import definitions
 from kubetide.vertical.recommender.controller import RecommenderController
@@ -48,15 +49,26 @@ class ShopUsage(Usage):
 @pytest.fixture(scope="module")
 def asked():
     """What each of the three loops asks while pods are evicted and resized, and a VPA goes."""
+    seen = {name: set() for name in ("recommender", "updater", "admission")}
+    play_vpas(seen)
+    return seen
+
+
+def play_vpas(seen, *, registered=False):
+    """Play the three loops, whose requests are added to ``seen`` by name; ``registered``: another webhook is there.
+
+    Returns the requests of pods' containers in the end.
+    """
     caller = OwnWebhooks()
 
     async def story(live):
         for body in definitions():
             await live.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+        if registered:
+            await live.cluster.create(MUTATING_WEBHOOKS, {"metadata": {"name": NAME}})
         await live.add_nodes("n1", "n2")
         for name in ("web", "db"):
             await live.add(DEPLOYMENTS, builders.deployment(name, replicas=2))
-        seen = {name: set() for name in ("recommender", "updater", "admission")}
         caches, clusters = {}, {}
         for name, requests in seen.items():
             clusters[name] = Observed(live.cluster, requests)
@@ -94,7 +106,8 @@ def asked():
         await asyncio.gather(*tasks, return_exceptions=True)
         for one in loops:
             assert one.health.failures == 0, one.health.last_failure
-        return seen
+        pods = (await live.cluster.list(PODS, **WHERE)).items
+        return {one.spec.containers[0].resources.requests["cpu"] for one in pods}
 
     return play(story, "deployments", "replica_sets", "scheduler", "kubelets", webhooks=caller)
 
@@ -140,3 +153,42 @@ def test_what_is_granted_is_asked(asked, name):
         if not any(one.verb == verb and one.resource == resource for one in asked[name])
     }
     assert unused - RARE == set()
+
+
+CACHED = ("get", "list", "watch")
+TARGETS = (
+    rows(("get", "watch"), "*", ("*/scale",))
+    | rows(CACHED, "", ("replicationcontrollers",))
+    | rows(CACHED, "apps", ("daemonsets", "deployments", "replicasets", "statefulsets"))
+    | rows(CACHED, "batch", ("cronjobs", "jobs"))
+    | rows(CACHED, "", ("limitranges", "nodes", "pods"))
+    | rows(CACHED, "autoscaling.k8s.io", ("verticalpodautoscalers",))
+)
+EVENTS = rows((*CACHED, "create", "patch", "update"), "", ("events",))
+CHECKPOINTS = (*CACHED, "create", "delete", "patch")
+# Source: kubernetes/autoscaler, charts/vertical-pod-autoscaler, the templates of its three roles.
+VPA_CHART = {
+    "recommender": TARGETS
+    | EVENTS
+    | rows(("get", "list"), "metrics.k8s.io", ("pods",))
+    | rows(("get", "patch"), "autoscaling.k8s.io", ("verticalpodautoscalers/status",))
+    | rows(CHECKPOINTS, "autoscaling.k8s.io", ("verticalpodautoscalercheckpoints",)),
+    "updater": TARGETS
+    | EVENTS
+    | rows(("patch",), "", ("pods", "pods/resize"))
+    | rows(("create",), "", ("pods/eviction",))
+    | rows(CACHED, "coordination.k8s.io", ("leases",)),
+    "admission": TARGETS
+    | rows(
+        ("create", "delete", "get", "list"),
+        "admissionregistration.k8s.io",
+        ("mutatingwebhookconfigurations",),
+    )
+    | rows((*CACHED, "create", "update"), "coordination.k8s.io", ("leases",)),
+}
+
+
+def test_the_loops_act_with_the_rights_of_upstreams_chart():
+    """Pods get their requests, over an older registration, in the accounts that are there already."""
+    plain = play_vpas({name: set() for name in VPA_CHART})
+    assert plain == play_vpas({name: OnlyGranted(rows) for name, rows in VPA_CHART.items()}, registered=True)

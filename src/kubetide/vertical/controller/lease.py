@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from kubetide.acting import rewrite
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import LEASES
 from kubetide.ports.cluster import Cluster
@@ -26,9 +27,13 @@ def own_namespace() -> str:
 async def renew_lease(cluster: Cluster, name: str, namespace: str, identity: str, now: Instant) -> None:
     """Renew the lease; create a missing one, as upstream without a renewal time."""
     spec: Json = {"holderIdentity": identity}
+    renewed = {**spec, "renewTime": format_rfc3339_micro(now)}
+
+    def change(lease: Json) -> Json:
+        return {**lease, "spec": {**(lease.get("spec") or {}), **renewed}}
+
     try:
-        renewed = {"spec": {**spec, "renewTime": format_rfc3339_micro(now)}}
-        await cluster.patch(LEASES, name, renewed, namespace=namespace)
+        await rewrite(cluster, LEASES, name, change, namespace=namespace)
     except NotFound:
         body: Json = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {"name": name}}
         await cluster.create(LEASES, {**body, "spec": spec}, namespace=namespace)

@@ -10,7 +10,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import MUTATING_WEBHOOKS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, NotFound, Withheld
+from kubetide.ports.errors import AlreadyExists, ApiError, Forbidden, NotFound, Withheld
 from kubetide.serving import Listener
 from kubetide.units.time import Duration, Instant, after, minutes
 from kubetide.vertical.admission.controller.certificates import (
@@ -187,17 +187,25 @@ class AdmissionController(BaseLoop):
         try:
             await self._cluster.create(MUTATING_WEBHOOKS, body)
         except AlreadyExists:
-            patch: Json = {"metadata": body["metadata"], "webhooks": body["webhooks"]}
-            await self._cluster.patch(MUTATING_WEBHOOKS, NAME, patch)
+            await self._write_over(body)
         self._registered = bundle
+
+    async def _write_over(self, body: Json) -> None:
+        """Change the configuration that is there; upstream deletes it and creates it, and its roles grant no more."""
+        patch: Json = {"metadata": body["metadata"], "webhooks": body["webhooks"]}
+        try:
+            await self._cluster.patch(MUTATING_WEBHOOKS, NAME, patch)
+        except Forbidden:
+            await self._cluster.delete(MUTATING_WEBHOOKS, NAME)
+            await self._cluster.create(MUTATING_WEBHOOKS, body)
 
     async def _write_bundle(self, bundle: bytes) -> None:
         if bundle == self._registered:
             return
         try:
             await self._cluster.patch(MUTATING_WEBHOOKS, NAME, bundle_patch(bundle), patch_type="json")
-        except NotFound:
-            self._registered = None  # somebody has deleted it: it is written anew
+        except (NotFound, Forbidden):
+            self._registered = None  # somebody has deleted it, or it may not be patched: it is written anew
         else:
             self._registered = bundle
 

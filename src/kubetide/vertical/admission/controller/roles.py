@@ -27,7 +27,9 @@ ADMISSION: Final = Role(
         ),
         # What is created has no name yet that a rule could hold for.
         Grant(("create",), "admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), acting=True),
-        Grant(("patch",), "coordination.k8s.io", ("leases",), ("vpa-admission-controller",), acting=True),
+        Grant(
+            ("get", "update"), "coordination.k8s.io", ("leases",), ("vpa-admission-controller",), acting=True
+        ),
         Grant(("create",), "coordination.k8s.io", ("leases",), acting=True),
     ),
 )
