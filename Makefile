@@ -47,6 +47,8 @@ lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --extra optimize --extra protobuf --group build pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--extra live --extra tls --extra optimize --extra protobuf --extra aws --extra gce --extra azure --extra grpc --group build pyproject.toml -o requirements/image.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --extra optimize --extra protobuf --extra aws --extra grpc --extra gce --extra azure --extra dask --extra tune --extra sweep --group dev pyproject.toml -o requirements/dev.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group build --group docs -o requirements/docs.txt

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
+import pytest
 from tests.acting.test_election import NAME, elector
 from tests.acting.test_election import run as run_election
 from tests.acting.test_election import running as running_election
-from tests.deploy.requests import Observed, OnlyGranted, rows
+from tests.cli.test_cluster_autoscaler import a_waiting_pod, running
+from tests.cli.test_run import line_with
+from tests.cluster.served import ADMIN, TOKEN, served
+from tests.deploy.requests import Observed, OnlyGranted, Watched, rows
 from tests.horizontal.running import START
 from tests.nodes.live import SHORT, World
 
+from kubetide.embedded.apiserver.http import Identities, User
+from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION
 from kubetide.objects.kinds import CONFIG_MAPS, LEASES
-from kubetide.runtime.timing.clock import run_virtual
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.units.time import minutes, seconds
 
 CACHED = ("get", "list", "watch")
@@ -78,3 +88,30 @@ def test_the_lease_is_taken_renewed_and_released_with_them():
         assert found.spec.holder_identity == ""
 
     run_election(main)
+
+
+PROGRAM = Path(__file__).parents[2] / "deploy" / "programs" / "cluster-autoscaler"
+ACCOUNT = "system:serviceaccount:kube-system:cluster-autoscaler"
+
+
+@pytest.mark.slow
+def test_the_program_of_the_image_takes_over(tmp_path):
+    """As `./cluster-autoscaler` in a container without a place to write, and with the account that is there."""
+    (tmp_path / "kubetide-out").write_text("no folder")
+    (tmp_path / "python").symlink_to(sys.executable)
+
+    async def main(clock):
+        account = User(ACCOUNT, ("system:authenticated",), (Watched(granted=frozenset(CHART)),))
+        identities = Identities({TOKEN: ADMIN, "account": account})
+        async with served(clock, identities=identities) as (cluster, server, connection):
+            config = tmp_path / "kubeconfig"
+            authority = connection.authority.encode()
+            write_kubeconfig(config, kubeconfig(server.url, token="account", authority=authority))
+            await a_waiting_pod(cluster, clock)
+            command = ("env", f"PATH={tmp_path}:{os.environ['PATH']}", "sh", str(PROGRAM))
+            async with running(tmp_path, config, command=command, says="kubetide: ") as process:
+                await line_with(process, "leading by lease cluster-autoscaler")
+                await line_with(process, "group workers was increased from 0 to 1")
+            assert (tmp_path / "increases").read_text() == "workers +1\n"
+
+    run_real(main)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import click
 
@@ -37,10 +36,8 @@ def command(context: click.Context) -> None:
       kubetide cluster-autoscaler --cloud-provider=aws --nodes=1:10:workers-a --nodes=0:5:gpu
       kubetide cluster-autoscaler --cloud-provider=labels --kubeconfig=$HOME/.kube/config --advise
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.common.log import ConsoleLog, JsonLog
+    from kubetide.cli.common.drop_in import run_in_place
     from kubetide.cluster.access.incluster import SERVICE_ACCOUNT, may_be_in_cluster
-    from kubetide.runtime.production import run_service
-    from kubetide.runtime.recording.folder import claimed
     from kubetide.runtime.upstream import understand
 
     in_pod = may_be_in_cluster(os.environ, SERVICE_ACCOUNT)
@@ -48,9 +45,4 @@ def command(context: click.Context) -> None:
     if config is None:
         click.echo(context.get_help())
         return
-    said = JsonLog() if config.run.log_format == "json" else ConsoleLog()
-    out = Path(config.run.out)
-    with claimed(out):
-        for warning in warnings:
-            said.warn(warning)
-        run_service(config, out, said)
+    run_in_place(config, warnings)

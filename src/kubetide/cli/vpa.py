@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import click
 
@@ -26,15 +25,10 @@ def _command(name: str) -> click.Command:
     )
     @click.pass_context
     def run(context: click.Context) -> None:
-        from kubetide.cli.common.log import ConsoleLog, JsonLog
+        from kubetide.cli.common.drop_in import run_in_place
         from kubetide.runtime.configuration.vpa_flags import vpa_config
-        from kubetide.runtime.production import run_service
-        from kubetide.runtime.recording.folder import claimed
 
-        settings = vpa_config(name, context.args, os.environ)
-        out = Path(settings.run.out)
-        with claimed(out):
-            run_service(settings, out, JsonLog() if settings.run.log_format == "json" else ConsoleLog())
+        run_in_place(vpa_config(name, context.args, os.environ))
 
     return run
 

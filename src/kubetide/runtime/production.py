@@ -47,7 +47,7 @@ from kubetide.runtime.notify import Notifier
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
-from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.recording.records import NullRecorder, RecordWriter
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases, show_process
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_real
@@ -83,8 +83,8 @@ class Log(Protocol):
         ...
 
 
-def run_service(config: RunConfig, out: Path, log: Log) -> None:
-    """Run until SIGTERM or Ctrl-C; returns when everything has ended.
+def run_service(config: RunConfig, out: Path | None, log: Log) -> None:
+    """Run until SIGTERM or Ctrl-C; returns when everything has ended. ``out`` is where records go; None for none.
 
     Raises: the KubetideErrors of what the configuration names wrongly; LeaseLost.
     """
@@ -94,10 +94,10 @@ def run_service(config: RunConfig, out: Path, log: Log) -> None:
 
 
 class _Process:
-    def __init__(self, config: RunConfig, out: Path, log: Log) -> None:
+    def __init__(self, config: RunConfig, out: Path | None, log: Log) -> None:
         self._config = config
         self._log = log
-        self._writer = RecordWriter(out, warn=log.warn, max_bytes=config.run.max_records_size)
+        self._out = out
         self._told_to_end = False
 
     async def main(self, clock: Clock) -> None:
@@ -174,13 +174,11 @@ class _Process:
         # What an earlier process recorded of this cluster is gone on behind, so that it can still be explained.
         metric_sources = load_sources(run.metric_sources)
         plugins = [*self._plugins(), *(one.plugin for one in metric_sources)]
-        self._writer.start(origin=f"run on {connection.url}", plugins=plugins)
-        stack.callback(self._writer.close)
         registry = Registry()
+        recorder = log.recording(self._recorder(f"run on {connection.url}", plugins, registry, stack))
         requests = ClientSeries(registry).of(connection.url)
         electors = await self._electors(connection, clock, stack, requests)
         show_leases(registry, electors)
-        show_dropped(registry, lambda: self._writer.dropped)
         show_process(registry)
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
         cluster = await stack.enter_async_context(self._cluster(connection, clock, guard, requests))
@@ -200,9 +198,7 @@ class _Process:
             ),
             cloud=cloud,
             guard=guard,
-            recorder=log.recording(self._writer)
-            if notifier is None
-            else notifier.recording(log.recording(self._writer)),
+            recorder=recorder if notifier is None else notifier.recording(recorder),
             registry=registry,
             warn=log.warn,
             seed=clock.now(),
@@ -228,6 +224,17 @@ class _Process:
                 await service.run()
         except* LeaseLost as lost:
             raise lost.exceptions[0] from None
+
+    def _recorder(
+        self, origin: str, plugins: Sequence[Plugin], registry: Registry, stack: AsyncExitStack
+    ) -> Recorder:
+        if self._out is None:
+            return NullRecorder()
+        writer = RecordWriter(self._out, warn=self._log.warn, max_bytes=self._config.run.max_records_size)
+        writer.start(origin=origin, plugins=plugins)
+        stack.callback(writer.close)
+        show_dropped(registry, lambda: writer.dropped)
+        return writer
 
     async def _cloud(self, cluster: HttpCluster, clock: Clock, stack: AsyncExitStack) -> Cloud | None:
         """Return the cloud, None where no loop needs one."""

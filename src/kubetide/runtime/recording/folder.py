@@ -21,18 +21,22 @@ RESULTS = (REPORT, SUMMARY, TIMELINE)
 _TRIES = 2_000
 
 
+class FolderNotWritable(RecordError):
+    """Nothing can be written to a run's folder."""
+
+
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
     """Lock the folder for one run, and delete the results of an earlier run.
 
-    Raises: RecordError where another run holds it, or where it cannot be written.
+    Raises: RecordError where another run holds it; FolderNotWritable.
     """
     lock = _lock_of(folder)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise RecordError(
+        raise FolderNotWritable(
             f"cannot write under {folder}: {error.strerror}; choose another folder with --out"
         ) from error
     try:
