@@ -69,6 +69,42 @@ def test_other_metrics_and_flags():
     assert kt.decide_hpa(SHOP, {"cpu": "180m"}, flags=tolerant).desired == 3
 
 
+def test_an_hpa_of_another_name_than_its_workload():
+    """The name of the HPA is its own, and its workload is read all the same."""
+    there = objects()
+    there[1]["metadata"]["name"] = "web-by-cpu"
+    found = kt.decide_hpa(there, {"cpu": "180m"})
+    assert (found.current, found.desired) == (3, 5)
+
+
+def test_values_of_pods_are_given_by_the_name_of_the_metric():
+    """Each pod has the value of a Pods metric."""
+    metric = {"metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "10"}}
+    of_pods = objects(metrics=[{"type": "Pods", "pods": metric}])
+    assert kt.decide_hpa(of_pods, values={"rps": 15}).desired == 5
+
+
+def test_pods_of_other_workloads_are_none_of_the_hpa():
+    """Of a dump of several workloads only the pods of the HPA's own get usage."""
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {"app": app}},
+            "spec": objects()[0]["spec"]["template"]["spec"],
+            "status": {
+                "phase": "Running",
+                "startTime": "2025-01-01T00:00:00Z",
+                "conditions": [
+                    {"type": "Ready", "status": "True", "lastTransitionTime": "2025-01-01T00:00:00Z"}
+                ],
+            },
+        }
+        for name, app in (("web-0", "web"), ("web-1", "web"), ("cart-0", "cart"))
+    ]
+    assert kt.decide_hpa([*objects(), *pods], [{"cpu": "180m"}] * 2, replicas=2).desired == 3
+
+
 @pytest.mark.parametrize(
     ("ask", "reported"),
     [

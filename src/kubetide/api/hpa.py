@@ -58,7 +58,7 @@ def decide_hpa(
         usage: What the pods use: the same for each, one entry a pod, or by name.
         name: Of the HPA, ``NAMESPACE/NAME`` where namespaces matter; needed where there are several.
         replicas: What the workload asks for; else what its spec says.
-        values: Of external and object metrics, by their name.
+        values: Of external, object and pod metrics, by their name; that of a pod metric is what each pod has.
         at: The time of the decision; it matters to samples and windows only, and may be left out.
         flags: Of kube-controller-manager, such as ``{"horizontal-pod-autoscaler-tolerance": 0.2}``.
 
@@ -72,12 +72,10 @@ def decide_hpa(
     now = _SOME_TIME if at is None else Instant(int(at.timestamp() * 1e9))
     desired = workload.get("spec", {}).get("replicas", 1) if replicas is None else replicas
     selector = Selector.from_object(msgspec.convert(workload["spec"].get("selector") or {}, LabelSelector))
-    pods = [msgspec.convert(_with_namespace(one), Pod) for kind, one in there if kind is PODS]
+    pods = _selected(view.namespace, selector, [one for kind, one in there if kind is PODS])
     pods = pods or _pods_of(workload, desired, now)
     state = State(parse_flags(dict(flags or {}), [loop_entry("horizontal")]).of(Settings))
-    scale = ScaleView(
-        view.namespace, view.spec.scale_target_ref.name, desired, len(pods), selector=str(selector)
-    )
+    scale = ScaleView(view.namespace, view.name, desired, len(pods), selector=str(selector))
     state.apply(Delta(hpas=[view], scales=[scale], pods=[view_of_pod(pod) for pod in pods]))
     key = view.namespace, view.name
     metrics = state.specs[key].metrics
@@ -87,7 +85,7 @@ def decide_hpa(
     state.apply(
         Delta(
             answers=[answer_of(_samples(pods, usage, now), keys, hpa=None, same_pods=False)],
-            values=_replies(metrics, str(selector), values or {}, now),
+            values=_replies(metrics, scale.selector, pods, values or {}, now),
         )
     )
     return explain(state, key, now)
@@ -119,6 +117,14 @@ def _workload(view: HpaView, objects: Sequence[Json]) -> Json:
     raise InputError(
         f"HPA {view.namespace}/{view.name}: its target, {target.kind} {target.name}, is not among the objects; add it"
     )
+
+
+def _selected(namespace: str, selector: Selector, objects: Sequence[Json]) -> list[Pod]:
+    """Return the pods of the namespace that the workload selects; objects may be of several workloads."""
+    pods = [msgspec.convert(_with_namespace(one), Pod) for one in objects]
+    return [
+        pod for pod in pods if pod.metadata.namespace == namespace and selector.matches(pod.metadata.labels)
+    ]
 
 
 def _with_namespace(json: Json) -> Json:
@@ -189,19 +195,25 @@ def _by_pod(pods: Sequence[Pod], usage: Usage) -> list[Mapping[str, Any] | None]
     return [usage.get(pod.metadata.name) for pod in pods]
 
 
-def _replies(metrics: Sequence[Metric], pods: str, values: Mapping[str, Any], now: Instant) -> list[Reply]:
+def _replies(
+    metrics: Sequence[Metric], selector: str, pods: Sequence[Pod], values: Mapping[str, Any], now: Instant
+) -> list[Reply]:
+    """Return the answers that the values stand for; of a pod metric every pod has the same."""
     questions = {
-        metric.name: question for metric in metrics if (question := metric.question(pods)) is not None
+        metric.name: question for metric in metrics if (question := metric.question(selector)) is not None
     }
     unknown = sorted(set(values) - set(questions))
     if unknown:
         raise UsageError(
             f"values of {unknown[0]}: the HPA has no such metric; it has {', '.join(sorted(questions)) or 'none of this kind'}"
         )
-    return [
-        Reply(questions[name], milli=np.array([_milli(value, name)], np.int64), measured=now)
-        for name, value in values.items()
-    ]
+    replies = []
+    for name, value in values.items():
+        question = questions[name]
+        names = tuple(pod.metadata.name for pod in pods) if question.source == "pods" else ()
+        milli = np.full(len(names) if question.source == "pods" else 1, _milli(value, name), np.int64)
+        replies.append(Reply(question, pods=names, milli=milli, measured=now))
+    return replies
 
 
 def _milli(value: object, what: str) -> int:
