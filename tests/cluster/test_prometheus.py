@@ -124,6 +124,7 @@ def refusal(server, **how):
         (f"{OURS},app notin (a)", '{__name__="queue",app!~"a"}'),
         (f"{OURS},app", '{__name__="queue",app!=""}'),
         (f"{OURS},!app", '{__name__="queue",app=""}'),
+        (f"{OURS},app,app notin (a)", '{__name__="queue",app!="",app!~"a"}'),
         (f"{OURS},app.kubernetes.io/name=web", '{__name__="queue","app.kubernetes.io/name"="web"}'),
     ],
 )

@@ -42,12 +42,13 @@ def prometheus_question(metric: str, selector: str) -> PromQuestion | None:
         requirements = Selector.parse(selector).requirements if selector else ()
     except SelectorError:
         return None
-    by_key = {one.key: one for one in requirements}
-    source = by_key.pop(SOURCE, None)
+    source = next((one for one in requirements if one.key == SOURCE), None)
     if source is None or source.values != (PROMETHEUS,) or source.operator not in {"=", "==", "in"}:
         return None
-    over = by_key.pop(AVERAGE_OVER, None)
-    matchers = [f"__name__={quoted(metric)}", *(_matcher(one) for one in by_key.values())]
+    over = next((one for one in requirements if one.key == AVERAGE_OVER), None)
+    # A selector may say several things of one label.
+    labels = (one for one in requirements if one.key not in {SOURCE, AVERAGE_OVER})
+    matchers = [f"__name__={quoted(metric)}", *(_matcher(one) for one in labels)]
     return PromQuestion(f"{{{','.join(matchers)}}}", None if over is None else _period(over))
 
 
