@@ -191,6 +191,20 @@ def test_only_pods_of_the_target_count():
     assert explain(state_of(**world), KEY, NOW).metrics[0].pods["ready"] == ("p0", "p1", "p2")
 
 
+def test_values_of_pods_of_others_do_not_count_either():
+    """Of a Pods metric, the value of a pod that the target does not own plays no part in the average."""
+    scale = worlds.scale(replicas=2, owners=("ReplicaSet/web-1",))
+    owners = {"p0": "ReplicaSet/web-1", "p1": "ReplicaSet/web-1", "p2": "Job/migrate"}
+    world = {"pods": 3, "usage": {}, "scale": scale, "owners": owners}
+    question = Question("pods", "default", "rps", pods="app=web")
+    reply = Reply(question, pods=("p0", "p1", "p2"), milli=np.array([20_000, 20_000, 0], np.int64))
+    for options, average in (({}, "13333m"), ({"count_only_owned": "true"}, "20")):
+        state = state_of(**world, spec={"metrics": [worlds.of_pods("10")]}, **options)
+        state.apply(Delta(values=[reply]))
+        found = evaluate(state, KEY, NOW)
+        assert (found.raw, found.metrics[0].pods.current.average_value) == (4, average)
+
+
 def test_new_pods_of_a_rollout_do_not_drive_the_ratio():
     """A warm-up that burns CPU adds no replicas; the old pods' load still does."""
     scale = worlds.scale(

@@ -48,7 +48,8 @@ def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, n
     if question.source == "pods":
         pods = pods_of(state, spec, scale)
         values = _without_starting(values_by_pod(reply), pods, scale)
-        known = {pod.name for pod in pods}
+        # Where the options choose pods, values of others are nobody's, as samples of theirs are.
+        known = values.keys() if spec.options.asks_for_owners else {pod.name for pod in pods}
         unmatched = [sample for name, sample in values.items() if name not in known]
         return tally(pods, values, unmatched, len(reply.milli), metric, now=now, settings=state.settings)
     rows = _rows_of(state, spec, scale)
