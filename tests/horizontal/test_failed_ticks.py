@@ -8,6 +8,8 @@ from tests.horizontal.running import World, play
 from kubetide.explain.records import Record
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.state import State
+from kubetide.objects.kinds import HPAS
+from kubetide.testing import builders
 from kubetide.units.time import seconds
 
 
@@ -45,5 +47,34 @@ def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full(monkeypatch)
             assert core.decide(record.now) == bytes(record.commands)
             assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
         assert records[1].full
+
+    play(story)
+
+
+def test_an_hpa_that_went_in_a_failed_tick_is_forgotten(monkeypatch):
+    """Its selector does not make the HPA in its place ambiguous, and its replicas are no longer announced."""
+    real, failed = State.applying, []
+
+    def applying(state, delta):
+        if delta.gone_hpas and not failed:
+            failed.append(delta)
+            raise RuntimeError("a bug")
+        return real(state, delta)
+
+    monkeypatch.setattr(State, "applying", applying)
+
+    async def story(world: World):
+        world.usage.milli = 200
+        await world.add("web", replicas=2)
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            await world.cluster.delete(HPAS, "web", namespace="default")
+            await world.cluster.create(HPAS, builders.hpa("other", "web"), namespace="default")
+            await world.clock.sleep(seconds(30))
+            assert failed
+            world.controller.health.bugs = 0
+            reasons = [condition.reason for condition in (await world.hpa("other")).status.conditions]
+            assert "ValidMetricFound" in reasons
+            assert world.controller.state.remembered() == {("default", "other")}
 
     play(story)

@@ -335,17 +335,20 @@ class State:
 
     # ── a full record ──
 
-    def memories(self) -> list[MemoryEntry]:
-        """Return the memory of each HPA, ordered."""
-        selectors = self.table.members.selectors()
-        known = {
+    def remembered(self) -> set[Key]:
+        """Return the HPAs of which there is any memory."""
+        return {
             *self.recommendations.keys(),
             *self.events,
             *self.options,
             *self.written,
-            *selectors,
+            *self.table.members.selectors(),
             *self.forecasts.keys(),
         }
+
+    def memories(self) -> list[MemoryEntry]:
+        """Return the memory of each HPA, ordered."""
+        selectors = self.table.members.selectors()
         return [
             MemoryEntry(
                 *key,
@@ -357,7 +360,7 @@ class State:
                 self.written.get(key),
                 key in self.unread_selectors,
             )
-            for key in sorted(known)
+            for key in sorted(self.remembered())
         ]
 
     def dump(self) -> Delta:

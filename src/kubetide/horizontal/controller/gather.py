@@ -78,6 +78,7 @@ class Gatherer:
         self._sampling: tuple[Mapping[Key, Autoscaler], Sequence[SampleKey]] | None = None
         self._sampled: tuple[Sequence[str], Sequence[str]] | None = None
         self._suspect: dict[Key, None] = {}
+        self._begins_anew = False
 
     @property
     def sources(self) -> tuple[GuardedSource, ...]:
@@ -91,6 +92,7 @@ class Gatherer:
         self._workloads.clear()
         self._sampling = self._sampled = None
         self._suspect = {}
+        self._begins_anew = True
 
     def suspect(self, key: Key) -> None:
         """Note that an HPA's status may differ from what the loop wrote: it is compared again."""
@@ -153,6 +155,10 @@ class Gatherer:
                     hpas.append(view)
             if is_pause(number):
                 await self._clock.sleep(ZERO)
+        if self._begins_anew:
+            # Memory of an HPA that is not there is of one that went in the failed tick.
+            self._begins_anew = False
+            gone.extend(sorted(state.remembered().difference((view.namespace, view.name) for view in hpas)))
         statuses = [
             StatusView(*key, status)
             for key, status in sorted(found.items())
