@@ -230,11 +230,13 @@ def test_wrong_flags_are_refused(flag, value, said):
 
 
 def test_the_emptiest_node_becomes_free():
-    """The pods of the node with the fewest pods go first; DaemonSet pods do not count, and those not ready go anyway."""
+    """The pods of the node with the fewest pods go first; DaemonSet pods and ended ones do not count; those not ready go anyway."""
     pods = [
         *(worlds.pod(f"a{at}", node="a") for at in range(3)),
         *(worlds.pod(f"b{at}", node="b") for at in range(2)),
         worlds.pod("starting", node="c", ready="False"),
+        worlds.pod("evicted", node="b", phase="Failed", ready="False"),
+        worlds.pod("done", node="b", phase="Succeeded", owner="Job/report"),
     ]
     others = [worlds.pod(f"d{at}", node="b", owner="DaemonSet/logs") for at in range(9)]
     by_node = pods_by_node([*pods, *others])

@@ -237,13 +237,27 @@ def test_changes_and_reversals_of_an_hour():
 )
 def test_the_idlest_get_the_lowest_costs(usage, leaving):
     """As many pods as leave are marked below zero, and none that is marked uses more than one that is not."""
-    costs = dict(costs_of_idlest(sorted(usage), usage, leaving))
+    costs = dict(costs_of_idlest([worlds.pod(name) for name in sorted(usage)], usage, leaving))
     assert len(costs) == min(max(leaving, 0), len(usage))
     assert sorted(costs.values()) == list(range(-len(costs), 0))
     for pod, cost in costs.items():
         for other in usage:
             if usage[other] < usage[pod]:
                 assert costs[other] < cost
+
+
+def test_pods_that_go_anyway_get_no_costs():
+    """Pods that are being deleted or have ended are none of the replicas; those not ready go first, and count."""
+    pods = [
+        worlds.pod("busy"),
+        worlds.pod("idle"),
+        worlds.pod("going", deleting=True),
+        worlds.pod("evicted", phase="Failed"),
+        worlds.pod("starting", ready="False"),
+    ]
+    usage = {"busy": 90, "idle": 50, "going": 1, "starting": 2}
+    assert costs_of_idlest(pods, usage, 1) == ()
+    assert costs_of_idlest(pods, usage, 2) == (("idle", -1),)
 
 
 def test_a_dump_has_the_memory_of_options():

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubetide.horizontal.facts.views import PodView
+from kubetide.horizontal.options.deletion_cost import choosable, is_active
 
 
 def pods_by_node(pods: Iterable[PodView]) -> Mapping[str, int]:
@@ -17,21 +18,15 @@ def pods_by_node(pods: Iterable[PodView]) -> Mapping[str, int]:
     return Counter(
         pod.node
         for pod in pods
-        if pod.node and not pod.deleting and not pod.owner.startswith(("DaemonSet/", "Node/"))
+        if pod.node and is_active(pod) and not pod.owner.startswith(("DaemonSet/", "Node/"))
     )
 
 
 def costs_of_emptiest(
     pods: Sequence[PodView], by_node: Mapping[str, int], leaving: int
 ) -> tuple[tuple[str, int], ...]:
-    """Return names and costs of the pods on the emptiest nodes.
-
-    Pods that are not ready go before all others, whatever their cost (Kubernetes, ReplicaSet controller), so only
-    what is left over of ``leaving`` is marked.
-    """
-    serving = [pod for pod in pods if pod.node and pod.ready == "True" and not pod.deleting]
-    others = sum(1 for pod in pods if not pod.deleting) - len(serving)
-    chosen = sorted(serving, key=lambda pod: (by_node.get(pod.node, 0), pod.node, pod.name))[
-        : max(leaving - others, 0)
-    ]
+    """Return names and costs of the pods on the emptiest nodes."""
+    ready, number = choosable(pods, leaving)
+    placed = [pod for pod in ready if pod.node]
+    chosen = sorted(placed, key=lambda pod: (by_node.get(pod.node, 0), pod.node, pod.name))[:number]
     return tuple((pod.name, rank - len(chosen)) for rank, pod in enumerate(chosen))

@@ -347,7 +347,7 @@ def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) ->
         samples = samples_of(state, spec, metric, scale)
         if samples:
             usage = {name: sample.milli for name, sample in samples.items()}
-            return costs_of_idlest([pod.name for pod in pods_of(state, spec, scale)], usage, leaving)
+            return costs_of_idlest(pods_of(state, spec, scale), usage, leaving)
     return ()
 
 
