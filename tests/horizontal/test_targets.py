@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.horizontal.running import play
 
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, Kind
+from kubetide.horizontal.options.annotations import COUNT_ONLY_OWNED
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, PODS, Kind
 from kubetide.plan.board import Workload
 from kubetide.ports.errors import Unavailable
 from kubetide.testing import builders
@@ -100,6 +101,34 @@ def test_a_kind_in_lower_case():
         world.usage.milli = 200
         await define(world)
         await target(world, kind="crontab")
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            assert await replicas(world) == 4
+
+    play(story)
+
+
+def test_the_owner_of_pods_is_called_by_the_kind_that_is_meant():
+    """With count-only-owned the pods of a target count, however the reference writes its kind."""
+
+    async def story(world):
+        world.usage.milli = 200
+        await define(world)
+        tab = await world.cluster.get(CRON_TABS, "tab", namespace="default")
+        uid = tab["metadata"]["uid"]
+        owner = {
+            "apiVersion": "example.com/v1",
+            "kind": "CronTab",
+            "name": "tab",
+            "uid": uid,
+            "controller": True,
+        }
+        for name in ("tab-0", "tab-1"):
+            patch = {"metadata": {"ownerReferences": [owner]}}
+            await world.cluster.patch(PODS, name, patch, namespace="default")
+        await target(world, kind="crontab")
+        annotations = {"metadata": {"annotations": {COUNT_ONLY_OWNED: "true"}}}
+        await world.cluster.patch(HPAS, "tab", annotations, namespace="default")
         async with world.running():
             await world.clock.sleep(seconds(16))
             assert await replicas(world) == 4

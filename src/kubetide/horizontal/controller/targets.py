@@ -95,8 +95,9 @@ class Targets:
         if not spec.options.asks_for_owners or scale.error:
             return scale
         target: Any = self.cached(spec)
-        if spec.kind.lower() != DEPLOYMENTS.kind.lower() or target is None:
-            return msgspec.structs.replace(scale, owners=(f"{spec.kind}/{spec.target}",))
+        kind = self._name_of(spec)
+        if kind != DEPLOYMENTS.kind or target is None:
+            return msgspec.structs.replace(scale, owners=(f"{kind}/{spec.target}",))
         cached = self._workloads.get((REPLICA_SETS.group, REPLICA_SETS.kind), {})
         there = [one for key, one in cached.items() if key[0] == spec.key[0]]
         sets = belong_to(target.metadata.uid, there)
@@ -109,9 +110,14 @@ class Targets:
 
     def cached(self, spec: Autoscaler) -> object | None:
         """Return the target from a cache, or None if it or its kind is not cached."""
-        group = _group_of(spec.api_version)
-        objects = self._workloads.get((group, spec.kind))
+        objects = self._workloads.get((_group_of(spec.api_version), self._name_of(spec)))
         return None if objects is None else objects.get((spec.key[0], spec.target))
+
+    def _name_of(self, spec: Autoscaler) -> str:
+        """Return the referenced kind as the cluster writes it."""
+        reference = _group_of(spec.api_version), spec.kind
+        found = self._kinds.get(reference) or self._discovered.get(reference)
+        return spec.kind if found is None else found.kind
 
     async def read(self, spec: Autoscaler) -> ScaleView:
         """Return the target's scale from the API server; a view with an error if that fails."""
