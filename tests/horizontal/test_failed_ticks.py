@@ -7,6 +7,7 @@ from tests.horizontal.running import World, play
 
 from kubetide.explain.records import Record
 from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.options.annotations import CALENDAR, FORECAST
 from kubetide.horizontal.state import State
 from kubetide.objects.kinds import HPAS
 from kubetide.testing import builders
@@ -76,5 +77,32 @@ def test_an_hpa_that_went_in_a_failed_tick_is_forgotten(monkeypatch):
             reasons = [condition.reason for condition in (await world.hpa("other")).status.conditions]
             assert "ValidMetricFound" in reasons
             assert world.controller.state.remembered() == {("default", "other")}
+
+    play(story)
+
+
+def test_what_was_learned_for_forecasts_outlives_a_bug(monkeypatch):
+    """A forecast is learned over days; a tick that ends with a bug does not begin it anew."""
+    real, failed = State.applying, []
+
+    def applying(state, delta):
+        if state.views and state.forecasts.keys() and not failed and state.recommendations.count.max() > 8:
+            failed.append(state.forecasts.dump(("default", "web")))
+            raise RuntimeError("a bug")
+        return real(state, delta)
+
+    monkeypatch.setattr(State, "applying", applying)
+
+    async def story(world: World):
+        world.usage.milli = 100
+        await world.add("web", replicas=2, extra={"metadata": {"annotations": {FORECAST: CALENDAR}}})
+        async with world.running():
+            while not failed:
+                await world.clock.sleep(seconds(15))
+            world.controller.health.bugs = 0
+            known = world.controller.state.forecasts
+            assert known.dump(("default", "web")) == failed[0]
+            await world.clock.sleep(seconds(15))
+            assert known.dump(("default", "web")).learns_from == failed[0].learns_from
 
     play(story)

@@ -208,7 +208,9 @@ class State:
                 self.options[key] = entry.options
             if entry.status_written is not None:
                 self.written[key] = entry.status_written
-            if entry.forecast is not None and key in self.specs and self.specs[key].options.forecasts:
+            spec = self.specs.get(key)
+            # After a failed tick memory comes before the specs do.
+            if entry.forecast is not None and (spec is None or spec.options.forecasts):
                 self.forecasts.put(key, entry.forecast)
             if entry.selector:
                 self._claim(key, entry.selector)
