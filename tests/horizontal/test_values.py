@@ -223,11 +223,12 @@ def test_without_the_gate_nobody_comes_back_from_zero():
         await world.add(min_replicas=0, **with_metrics(worlds.external({"averageValue": "10"})))
         async with world.running():
             await world.clock.sleep(minutes(6))
-            world.measured.answers = {QUEUE: [25_000]}
+            world.measured.answers, before = {QUEUE: [25_000]}, len(world.measured.questions)
             await world.clock.sleep(minutes(1))
             assert await world.replicas() == 0
             active = (await world.hpa()).status.conditions[1]
             assert (active.status, active.reason) == ("False", "ScalingDisabled")
+            assert len(world.measured.questions) == before, "no metric matters to a target that stays at zero"
 
     play(story)
 

@@ -102,15 +102,21 @@ def _whole(milli: Sequence[int] | Int64Vector, metric: str) -> Int64Vector:
     return found.astype(np.int64, copy=False)
 
 
-def questions_of(specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]) -> list[Question]:
-    """Return the distinct queries of the HPAs whose metrics matter in this tick, ordered."""
+def questions_of(
+    specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], *, from_zero: bool
+) -> list[Question]:
+    """Return the distinct queries of the HPAs whose metrics matter in this tick, ordered.
+
+    Args:
+        from_zero: Whether a target may come back from zero at all.
+    """
     found: set[Question] = set()
     for key, spec in specs.items():
         scale = scales[key]
-        # Below the minimum or above the maximum no metric is read; at zero one may be.
+        # Below the minimum or above the maximum no metric is read; at zero one may be, where the gate is on.
         if not scale.selector or scale.error or scale.spec_replicas > spec.maximum:
             continue
-        if 0 < scale.spec_replicas < spec.minimum:
+        if 0 < scale.spec_replicas < spec.minimum or (scale.spec_replicas == 0 and not from_zero):
             continue
         for metric in spec.metrics:
             question = metric.question(scale.selector)
