@@ -167,6 +167,14 @@ def test_a_fallback_replaces_metrics_that_fail(fallback, memory, expected):
     assert "FellBack" in codes(state)
 
 
+def test_a_fallback_is_not_for_the_tolerance():
+    """Of a metric that asks for less, while another fails, nothing would come without the tolerance either."""
+    state = state_of(20, spec={"metrics": [worlds.utilization(50), worlds.of_pods("1")]}, fallback="static=5")
+    found = explain(state, KEY, NOW)
+    assert found.proposal == 5
+    assert [one.rule for one in found.what_ifs] == ["stabilization", "policies"]
+
+
 def test_the_last_good_proposal_is_one_of_metrics():
     """The proposal of a fallback is no good proposal; that of metrics is one."""
     state = state_of(200, fallback="last-good")

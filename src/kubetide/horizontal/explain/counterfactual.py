@@ -6,14 +6,14 @@ estimated. Bounds always hold: a number outside of them is refused by the API an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.registry import propose
-from kubetide.horizontal.metrics.types import Proposal, Tolerance
+from kubetide.horizontal.metrics.types import MetricFailure, Proposal, Tolerance
 from kubetide.horizontal.rules.evaluate import limit_of
 from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
@@ -66,13 +66,18 @@ def what_ifs(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> 
 
 
 def _best_without_tolerance(spec: Autoscaler, verdict: Verdict) -> int | None:
-    """Return the largest proposal if every ratio counted, None where no metric was asked."""
+    """Return the largest proposal if every ratio counted; None if it is not metrics that made the number."""
     if verdict.grounds is None:
         return None
-    _, known = verdict.grounds()
-    proposals = [
+    proposals, known = verdict.grounds()
+    if _largest(proposals) != verdict.raw:
+        return None  # a fallback or learned headroom stands in for them
+    return _largest(
         propose(metric, seen, verdict.current, _NO_TOLERANCE)
         for metric, seen in zip(spec.metrics, known, strict=True)
-    ]
+    )
+
+
+def _largest(proposals: Iterable[Proposal | MetricFailure]) -> int | None:
     numbers = [found.replicas for found in proposals if isinstance(found, Proposal)]
     return max(0, *numbers) if numbers else None
