@@ -84,6 +84,21 @@ def test_values_of_pods_are_given_by_the_name_of_the_metric():
     assert kt.decide_hpa(of_pods, values={"rps": 15}).desired == 5
 
 
+def test_usage_is_that_of_the_container_that_is_asked_for():
+    """A ContainerResource metric may ask for any container of the pod."""
+    target = {"type": "Utilization", "averageUtilization": 60}
+    metric = {"name": "cpu", "container": "main", "target": target}
+    there = objects(metrics=[{"type": "ContainerResource", "containerResource": metric}])
+    there[0]["spec"]["template"]["spec"]["containers"].insert(0, {"name": "proxy", "image": "proxy"})
+    assert kt.decide_hpa(there, {"cpu": "180m"}).desired == 5
+
+
+def test_without_values_the_number_stays():
+    """Where metrics fail nothing is decided, and what is desired is what there is."""
+    found = kt.decide_hpa(SHOP)
+    assert (found.current, found.desired, found.proposal) == (3, 3, None)
+
+
 def test_pods_of_other_workloads_are_none_of_the_hpa():
     """Of a dump of several workloads only the pods of the HPA's own get usage."""
     pods = [
@@ -109,6 +124,10 @@ def test_pods_of_other_workloads_are_none_of_the_hpa():
     ("ask", "reported"),
     [
         (lambda: kt.decide_hpa(SHOP, {"cpu": "much"}), "cpu: 'much' is not a quantity"),
+        (
+            lambda: kt.decide_hpa(SHOP, {"cpu": "1e30"}),
+            "cpu: '1e30' is more than 64 bits of thousandths hold",
+        ),
         (lambda: kt.decide_hpa(SHOP, [{"cpu": 1}]), "usage has 1 entries and there are 3 pods"),
         (lambda: kt.decide_hpa(SHOP, {"web-9": {"cpu": 1}}), "no such pod; there are web-0, web-1, web-2"),
         (lambda: kt.decide_hpa(SHOP, name="cart"), "cart is not among them; the objects have: default/web"),

@@ -31,6 +31,7 @@ from kubetide.units.time import Instant, before, format_rfc3339, hours, parse_rf
 Usage = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """Of every pod ``{"cpu": "180m"}``, of each by name ``{"web-0": {"cpu": "180m"}}``, or one of the former a pod."""
 
+_LARGEST = (1 << 63) - 1
 _SOME_TIME = parse_rfc3339("2026-01-01T00:00:00Z")
 
 
@@ -55,7 +56,8 @@ def decide_hpa(
 
     Args:
         objects: The HPA, its workload, and its pods; without pods they are made of the workload's template, ready for an hour.
-        usage: What the pods use: the same for each, one entry a pod, or by name.
+        usage: What the pods use: the same for each, one entry a pod, or by name. Where a metric asks for a container, it is
+            that container which uses it.
         name: Of the HPA, ``NAMESPACE/NAME`` where namespaces matter; needed where there are several.
         replicas: What the workload asks for; else what its spec says.
         values: Of external, object and pod metrics, by their name; that of a pod metric is what each pod has.
@@ -84,7 +86,9 @@ def decide_hpa(
     )
     state.apply(
         Delta(
-            answers=[answer_of(_samples(pods, usage, now), keys, hpa=None, same_pods=False)],
+            answers=[
+                answer_of(_samples(pods, usage, _container_of(metrics), now), keys, hpa=None, same_pods=False)
+            ],
             values=_replies(metrics, scale.selector, pods, values or {}, now),
         )
     )
@@ -157,8 +161,13 @@ def _pods_of(workload: Json, replicas: int, now: Instant) -> list[Pod]:
     ]
 
 
-def _samples(pods: Sequence[Pod], usage: Usage, now: Instant) -> PodSamples:
-    """Return what each pod uses as one sample of its first container; pods without an entry have none."""
+def _container_of(metrics: Sequence[Metric]) -> str:
+    """Return the container that a metric asks for; empty where none does."""
+    return next((metric.container for metric in metrics if metric.container), "")
+
+
+def _samples(pods: Sequence[Pod], usage: Usage, container: str, now: Instant) -> PodSamples:
+    """Return what each pod uses as one sample of this container; pods without an entry have none."""
     used = [(pod, one) for pod, one in zip(pods, _by_pod(pods, usage), strict=True) if one is not None]
     resources = sorted({resource for _, one in used for resource in one})
     return PodSamples(
@@ -167,7 +176,7 @@ def _samples(pods: Sequence[Pod], usage: Usage, now: Instant) -> PodSamples:
         timestamp_ns=np.full(len(used), now - seconds(5), np.int64),
         window_ns=np.full(len(used), seconds(30), np.int64),
         first=np.arange(len(used) + 1, dtype=np.int64),
-        containers=tuple(pod.spec.containers[0].name if pod.spec.containers else "" for pod, _ in used),
+        containers=(container,) * len(used),
         usage={
             resource: ResourceUsage(
                 np.array([_milli(one.get(resource, 0), resource) for _, one in used], np.int64),
@@ -199,25 +208,31 @@ def _replies(
     metrics: Sequence[Metric], selector: str, pods: Sequence[Pod], values: Mapping[str, Any], now: Instant
 ) -> list[Reply]:
     """Return the answers that the values stand for; of a pod metric every pod has the same."""
-    questions = {
-        metric.name: question for metric in metrics if (question := metric.question(selector)) is not None
-    }
-    unknown = sorted(set(values) - set(questions))
+    asked = [
+        (metric.name, question) for metric in metrics if (question := metric.question(selector)) is not None
+    ]
+    names = {name for name, _ in asked}
+    unknown = sorted(set(values) - names)
     if unknown:
         raise UsageError(
-            f"values of {unknown[0]}: the HPA has no such metric; it has {', '.join(sorted(questions)) or 'none of this kind'}"
+            f"values of {unknown[0]}: the HPA has no such metric; it has {', '.join(sorted(names)) or 'none of this kind'}"
         )
     replies = []
-    for name, value in values.items():
-        question = questions[name]
-        names = tuple(pod.metadata.name for pod in pods) if question.source == "pods" else ()
-        milli = np.full(len(names) if question.source == "pods" else 1, _milli(value, name), np.int64)
-        replies.append(Reply(question, pods=names, milli=milli, measured=now))
+    for name, question in asked:
+        if name not in values:
+            continue
+        of_pods = [pod.metadata.name for pod in pods] if question.source == "pods" else []
+        number = len(of_pods) if question.source == "pods" else 1
+        milli = np.full(number, _milli(values[name], name), np.int64)
+        replies.append(Reply(question, pods=tuple(of_pods), milli=milli, measured=now))
     return replies
 
 
 def _milli(value: object, what: str) -> int:
     try:
-        return Quantity.parse(value if isinstance(value, str | int) else str(value)).exact_milli()
+        found = Quantity.parse(value if isinstance(value, str | int) else str(value)).exact_milli()
     except QuantityError as error:
         raise UsageError(f"{what}: {value!r} is not a quantity such as 180m, 0.5 or 2Gi") from error
+    if abs(found) > _LARGEST:
+        raise UsageError(f"{what}: {value!r} is more than 64 bits of thousandths hold")
+    return found

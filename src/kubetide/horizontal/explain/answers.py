@@ -81,7 +81,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     """One HPA at one time.
 
     Attributes:
-        current: ``spec.replicas`` of the target; ``desired`` what the HPA wants.
+        current: ``spec.replicas`` of the target; ``desired`` what the HPA wants, the same where it cannot tell.
         metrics: In the order of the spec; empty when metrics were not asked.
         proposal: The largest proposal.
         windows: The stabilization windows, each with what it remembers.
@@ -170,7 +170,8 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         minimum=spec.minimum,
         maximum=spec.maximum,
         current=verdict.current,
-        desired=verdict.desired,
+        # Without a decision the number stays.
+        desired=verdict.desired if verdict.stage == "decided" else verdict.current,
         metrics=_metrics(state, spec, verdict, now),
         proposal=verdict.raw,
         windows=() if verdict.raw is None else windows_of(state, spec, verdict, now),
