@@ -18,6 +18,7 @@ from kubetide.horizontal.facts.values import Reply
 from kubetide.horizontal.memory import Change, MemoryEntry, OptionMemory, Recommendation
 from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options
+from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import ANNOTATION, costs_of_idlest
 from kubetide.horizontal.options.flapping import flap_report
 from kubetide.horizontal.reasons import reasons_of
@@ -121,6 +122,17 @@ def test_a_sync_period_of_its_own():
         if not commands.writes:
             assert result.settlements[0].changes == ()
     assert writes == [1, 0, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(("period", "ticks"), [(1, 1), (15, 1), (16, 2), (20, 2), (30, 2), (60, 4)])
+def test_a_sync_period_between_two_ticks_is_rounded_up(period, ticks):
+    """It is the least time between two decisions; a decision that came late puts the next one off no further."""
+    for late in (0, 5):
+        due = [
+            is_due(seconds(period), seconds(15), NOW + seconds(late), Instant(NOW + seconds(15 * tick)))
+            for tick in range(1, ticks + 1)
+        ]
+        assert due == [False] * (ticks - 1) + [True]
 
 
 @pytest.mark.parametrize(("pause", "up", "down"), [("all", 2, 2), ("out", 2, 1), ("in", 4, 2), ("", 4, 1)])
