@@ -23,6 +23,7 @@ from kubetide.horizontal.options.deletion_cost import ANNOTATION, costs_of_idles
 from kubetide.horizontal.options.flapping import flap_report
 from kubetide.horizontal.reasons import reasons_of
 from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
 from kubetide.testing import builders
@@ -278,6 +279,44 @@ def test_pods_that_go_anyway_get_no_costs():
     usage = {"busy": 90, "idle": 50, "going": 1, "starting": 2}
     assert costs_of_idlest(pods, usage, 1) == ()
     assert costs_of_idlest(pods, usage, 2) == (("idle", -1),)
+
+
+class Broken:
+    """An option of another package, with a bug."""
+
+    def read(self, text):
+        return {"2.5": 2.5}[text]
+
+    def adjust(self, value, situation):
+        return value * situation.desired if situation.desired == 4 else 1 // 0
+
+
+@pytest.mark.parametrize(
+    ("text", "milli", "reason", "problem"),
+    [
+        ("what", 200, "InvalidAnnotation", "KeyError('what')"),
+        ("2.5", 200, "OptionFailed", "TypeError(\"'float' object cannot be interpreted as an integer\")"),
+        ("2.5", 150, "OptionFailed", "ZeroDivisionError("),
+    ],
+)
+def test_an_option_with_a_bug_harms_no_hpa(text, milli, reason, problem):
+    """Whatever another package's code does, its HPA and those beside it are scaled, and an event says what it did."""
+    names = ("web", "good")
+    views = [worlds.hpa(name) for name in names]
+    views[0] = msgspec.structs.replace(views[0], annotations={PREFIX + "Broken": text})
+    state = worlds.state_of(
+        hpas=views,
+        pods=[worlds.pod(f"{name}-{at}", app=name) for name in names for at in range(2)],
+        scales=[worlds.scale(name, replicas=2) for name in names],
+        usage={("default", f"{name}-{at}"): milli for name in names for at in range(2)},
+        settings=Settings(options=(f"{__name__}:Broken",)),
+    )
+    good, web = decide(state, NOW).verdicts
+    assert good.desired == web.desired == milli // 50
+    [event] = web.events
+    assert event.reason == reason
+    assert problem in event.message
+    assert good.events == ()
 
 
 def test_a_dump_has_the_memory_of_options():

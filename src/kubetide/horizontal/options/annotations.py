@@ -126,6 +126,9 @@ def read_options(annotations: Mapping[str, str], others: tuple[str, ...] = ()) -
                 named.append(Named(short, installed[short][1].read(text.strip())))
             except ValueError as error:
                 problems.append(f'{name}: "{text}" is not read; {error}')
+            # Another package's code may raise anything.
+            except Exception as error:  # noqa: BLE001
+                problems.append(f'{name}: "{text}" is not read; {error!r}')
             continue
         field, read, expected = known
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from operator import index
 from typing import Any, Final, NamedTuple, Protocol
 
 from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
@@ -74,16 +75,29 @@ def named_options(names: tuple[str, ...]) -> dict[str, tuple[Plugin, Option]]:
     return found
 
 
+class Adjusted(NamedTuple):
+    """The options that changed the number, with the number after each, and what is wrong with the others."""
+
+    changes: tuple[tuple[str, int], ...]
+    problems: tuple[str, ...]
+
+
 def adjusted(
     options: Sequence[Named], installed: dict[str, tuple[Plugin, Option]], situation: Situation
-) -> list[tuple[str, int]]:
+) -> Adjusted:
     """Return the result of each option that changes the number, within the bounds, in order."""
     changes: list[tuple[str, int]] = []
+    problems: list[str] = []
     for name, value in options:
         _, option = installed[name]
-        proposed = option.adjust(value, situation)
+        try:
+            proposed = index(option.adjust(value, situation))
+        # Another package's code; whatever it does, the HPA goes on without it, and so do all others.
+        except Exception as error:  # noqa: BLE001
+            problems.append(f"horizontal.kubetide.io/{name}: the option is not used: {error!r}")
+            continue
         number = max(min(proposed, situation.maximum), situation.minimum)
         if number != situation.desired:
             changes.append((name, number))
             situation = situation._replace(desired=number)
-    return changes
+    return Adjusted(tuple(changes), tuple(problems))

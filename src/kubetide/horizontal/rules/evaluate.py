@@ -73,6 +73,7 @@ class Number(NamedTuple):
     unpaused: int | None = None
     unadjusted: int | None = None
     adjusted: tuple[tuple[str, int], ...] = ()
+    problems: tuple[str, ...] = ()
     load: float | None = None
     saturated: bool = False
     rolling: bool = False
@@ -122,7 +123,7 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
         number.desired != current,
         number.why,
         (say.GOT_SCALE, *number.notes),
-        _warnings(spec, measured),
+        _warnings(spec, measured, number.problems),
         metrics=measured.statuses if measured else None,
         computations=measured.computations if measured else (),
         error=error,
@@ -152,15 +153,22 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
     )
 
 
-def _warnings(spec: Autoscaler, measured: Measured | None) -> tuple[events.EventNote, ...]:
-    """Return the events of annotations that cannot be read, and of metrics that failed."""
+def _warnings(
+    spec: Autoscaler, measured: Measured | None, problems: tuple[str, ...] = ()
+) -> tuple[events.EventNote, ...]:
+    """Return the events of annotations that cannot be read, of metrics that failed, and of options that did."""
     failures = measured.failures if measured else ()
-    if not (failures or spec.options.problems):
+    if not (failures or problems or spec.options.problems):
         return ()
     annotations = [
-        events.EventNote(events.WARNING, "InvalidAnnotation", problem) for problem in spec.options.problems
+        events.EventNote(events.WARNING, "InvalidAnnotation", one) for one in spec.options.problems
     ]
-    return (*annotations, *(events.EventNote(events.WARNING, one.reason, one.text) for one in failures))
+    failed = [events.EventNote(events.WARNING, "OptionFailed", one) for one in problems]
+    return (
+        *annotations,
+        *(events.EventNote(events.WARNING, one.reason, one.text) for one in failures),
+        *failed,
+    )
 
 
 # ── no number ───────────────────────────────────────────────────────────────────────────────────
@@ -329,12 +337,13 @@ def _adjust(number: Number, spec: Autoscaler, state: State, current: int, now: I
     if current == 0:
         return number
     situation = Situation(spec.key, current, number.desired, spec.minimum, spec.maximum, now)
-    changes = adjusted(spec.options.named, named_options(state.settings.options), situation)
+    changes, problems = adjusted(spec.options.named, named_options(state.settings.options), situation)
+    number = number._replace(problems=problems)
     if not changes:
         return number
     desired, _ = hold(changes[-1][1], current, holds=bool(state.holds))
     notes = (*number.notes, *(say.adjusted(name, to) for name, to in changes))
-    return number._replace(desired=desired, unadjusted=number.desired, adjusted=tuple(changes), notes=notes)
+    return number._replace(desired=desired, unadjusted=number.desired, adjusted=changes, notes=notes)
 
 
 def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:
