@@ -11,11 +11,13 @@ from tests.horizontal import worlds
 from kubetide.horizontal.batch.columns import ordinary
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
+from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.values import Reply
 from kubetide.horizontal.facts.views import YEAR_ONE, ContainerView
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.horizontal.rules.tally import pod_request
 from kubetide.horizontal.state import Delta
 from kubetide.units.time import Instant, minutes, seconds
 
@@ -235,3 +237,24 @@ def test_a_dump_decides_the_same(state, ticks):
     assert absorb(state, decide(state, now), outcomes).settlements[0].patch == (
         absorb(copied, decide(copied, now), outcomes).settlements[0].patch
     )
+
+
+REQUESTS = st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from([None, 100, 200, 300, 400]))
+
+
+@given(steps=st.lists(REQUESTS, max_size=30))
+def test_a_shape_lasts_as_long_as_its_pods(steps):
+    """Requests that no pod has any longer are forgotten, and the column has the requests that pods have now."""
+    table, there = PodTable(), {}
+    for name, cpu in steps:
+        if cpu is None:
+            table.remove(("default", name))
+            there.pop(name, None)
+        else:
+            table.put(worlds.pod(name, cpu=cpu))
+            there[name] = cpu
+        assert len(table.shapes) == len(set(there.values()))
+        column = table.shapes.column(("cpu", ""), pod_level=True, request=pod_request)
+        found = {name: int(column[table.shape[row]]) for (_, name), row in table.rows.items()}
+        assert found == there
+        assert len(column) <= 4

@@ -58,32 +58,69 @@ def _share(pod: PodView, old: PodView) -> None:
         _set(pod, "started", old.started)
 
 
+_Request = Callable[[PodView, SampleKey, bool], int | str]
+
+
 class Shapes:
-    """The distinct requests of pods; pods of one template share a shape."""
+    """The distinct requests of the pods there are; pods of one template share a shape.
+
+    A shape without pods is forgotten and its place taken again: the vertical loops give pods ever new requests.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[bytes, int] = {}
-        self._pods: list[PodView] = []
-        self._columns: dict[tuple[SampleKey, bool], Int64Vector] = {}
+        self._pods: list[PodView | None] = []
+        self._identities: list[bytes] = []
+        self._users: list[int] = []
+        self._free: list[int] = []
+        self._columns: dict[tuple[SampleKey, bool], tuple[Int64Vector, _Request]] = {}
 
-    def shape_of(self, pod: PodView) -> int:
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def acquire(self, pod: PodView) -> int:
+        """Return the shape of a pod that is there from now on."""
         identity = msgspec.json.encode((pod.containers, pod.pod_level))
         found = self._ids.get(identity)
         if found is None:
-            found = self._ids[identity] = len(self._pods)
-            self._pods.append(pod)
+            found = self._ids[identity] = self._place_of(pod, identity)
+        self._users[found] += 1
         return found
 
-    def column(
-        self, key: SampleKey, *, pod_level: bool, request: Callable[[PodView, SampleKey, bool], int | str]
-    ) -> Int64Vector:
+    def release(self, shape: int) -> None:
+        """Note that a pod of a shape is gone."""
+        self._users[shape] -= 1
+        if not self._users[shape]:
+            del self._ids[self._identities[shape]]
+            self._pods[shape], self._identities[shape] = None, b""
+            self._free.append(shape)
+
+    def column(self, key: SampleKey, *, pod_level: bool, request: _Request) -> Int64Vector:
         """Return (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` returns a problem."""
-        column = self._columns.get((key, pod_level))
-        if column is None or len(column) != len(self._pods):
-            values = (request(pod, key, pod_level) for pod in self._pods)
-            column = np.array([NO_REQUEST if isinstance(v, str) else v for v in values], np.int64)
-            self._columns[key, pod_level] = column
+        column, _ = self._columns.get((key, pod_level), (np.zeros(0, np.int64), request))
+        if len(column) < len(self._pods):
+            more = [_requested(pod, key, pod_level, request) for pod in self._pods[len(column) :]]
+            column = np.concatenate([column, np.array(more, np.int64)])
+            self._columns[key, pod_level] = column, request
         return column
+
+    def _place_of(self, pod: PodView, identity: bytes) -> int:
+        if not self._free:
+            self._pods.append(pod)
+            self._identities.append(identity)
+            self._users.append(0)
+            return len(self._pods) - 1
+        place = self._free.pop()
+        self._pods[place], self._identities[place] = pod, identity
+        for (key, pod_level), (column, request) in self._columns.items():
+            if place < len(column):
+                column[place] = _requested(pod, key, pod_level, request)
+        return place
+
+
+def _requested(pod: PodView | None, key: SampleKey, pod_level: bool, request: _Request) -> int:
+    found = NO_REQUEST if pod is None else request(pod, key, pod_level)
+    return NO_REQUEST if isinstance(found, str) else found
 
 
 class Rows(Mapping[Key, int]):
@@ -166,6 +203,7 @@ class PodTable:
         if row is None:
             row = self._new_row(key)
             labels = self.members.add_pod(row, pod)
+            self.shape[row] = self.shapes.acquire(pod)
         else:
             old = self.view(row)
             labels = old.labels
@@ -174,6 +212,10 @@ class PodTable:
                 labels = self.members.add_pod(row, pod)
             else:
                 _share(pod, old)
+            if pod.containers != old.containers or pod.pod_level != old.pod_level:
+                before = int(self.shape[row])
+                self.shape[row] = self.shapes.acquire(pod)
+                self.shapes.release(before)
         if labels is not pod.labels and list(labels) == list(pod.labels):
             _set(pod, "labels", labels)
         self.views[row] = pod
@@ -181,7 +223,6 @@ class PodTable:
         self.readiness[row] = readiness(pod)
         self.ready_since[row] = pod.ready_since
         self.started[row] = NO_START if pod.started is None else pod.started
-        self.shape[row] = self.shapes.shape_of(pod)
         self.serving[row] = pod.phase == "Running" and pod.ready == "True"
 
     def remove(self, key: Key) -> None:
@@ -191,6 +232,7 @@ class PodTable:
             return
         self.changes += 1
         self.members.remove_pod(row, self.view(row))
+        self.shapes.release(int(self.shape[row]))
         self.views[row] = None
         self._free.append(row)
         self.version += 1
