@@ -184,6 +184,23 @@ def test_times_of_values():
     assert found.timestamp_ns.tolist() == [-(1 << 63)] * 2
 
 
+def test_the_age_of_an_external_metric_is_that_of_its_oldest_series():
+    """A stale series makes the sum stale; one without a time says nothing of it."""
+    older = "2026-03-02T00:00:00Z"
+    path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/m"
+
+    def times(*stamps):
+        items = [{"value": "1", **({"timestamp": stamp} if stamp else {})} for stamp in stamps]
+        found = with_client(
+            Server().add(path, {"items": items}),
+            lambda client, _: HttpExternalMetrics(client).external_values("m", namespace="default"),
+        )
+        return found.timestamp_ns, found.oldest_ns
+
+    assert times(TIME, older, None) == (parse_rfc3339(TIME), parse_rfc3339(older))
+    assert times(None) == (-(1 << 63), None)
+
+
 def test_of_a_pod_that_comes_twice_the_last_value_counts():
     """As in upstream's client, which stores them by name."""
     server = pods_served("v1beta2")

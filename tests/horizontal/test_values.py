@@ -9,8 +9,10 @@ from tests.horizontal.running import play
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.options.annotations import MAX_AGE
 from kubetide.horizontal.settings import FeatureGates
 from kubetide.objects.kinds import HPAS
+from kubetide.ports.metrics import ExternalValues
 from kubetide.units.time import minutes, seconds
 
 KEY = ("default", "web")
@@ -90,6 +92,27 @@ def test_every_type_scales_and_is_explained(metric, question, answer, reported, 
         return explain(core.state, KEY, record["now"]).lines()
 
     assert working in play(story)
+
+
+def test_a_sum_is_as_old_as_its_oldest_series():
+    """With max-age one stale series of two fails the metric, though the first is fresh."""
+
+    async def story(world):
+        async def external_values(metric, *, namespace, selector=""):
+            now = world.clock.now()
+            return ExternalValues([10_000, 30_000], now, (), now - minutes(10))
+
+        world.measured.external_values = external_values
+        extra = with_metrics(worlds.external({"averageValue": "10"}))["extra"]
+        extra["metadata"] = {"annotations": {MAX_AGE: "2m"}}
+        await world.add(extra=extra)
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            assert await world.replicas() == 2
+            active = (await world.hpa()).status.conditions[1]
+            assert "the value is 10m0s old" in active.message
+
+    play(story)
 
 
 def test_equal_questions_are_asked_once_and_few_at_a_time():

@@ -93,11 +93,13 @@ class ExternalValues(NamedTuple):
         milli: Their values.
         timestamp_ns: When the first was measured (wall time).
         labels: Of each series; empty where the source does not say them.
+        oldest_ns: When the oldest was measured; None where that is no other time.
     """
 
     milli: Sequence[int]
     timestamp_ns: int
     labels: Sequence[Mapping[str, str]] = ()
+    oldest_ns: int | None = None
 
 
 class CustomMetricSource(Protocol):

@@ -198,10 +198,14 @@ class HttpExternalMetrics:
         query = {"labelSelector": selector} if selector else None
         try:
             found = await ask(self._server, path, query, _ItemList, f"{metric}.external.metrics.k8s.io")
-            values = [milli_of(item.value) for item in found.items or ()]
+            items = found.items or ()
+            values = [milli_of(item.value) for item in items]
+            times = [time_of(item.timestamp) for item in items]
             if values:
-                labels = [item.metric_labels or {} for item in found.items or ()]
-                return ExternalValues(values, time_of((found.items or ())[0].timestamp), labels)
+                labels = [item.metric_labels or {} for item in items]
+                # A series without a time says nothing of its age.
+                oldest = min((time for time in times if time > 0), default=times[0])
+                return ExternalValues(values, times[0], labels, None if oldest == times[0] else oldest)
         except (MetricsError, ValueError) as error:
             raise MetricsError(f"{_EXTERNAL_FAILED}{error}") from error
         raise NoSeries("no metrics returned from external metrics API")

@@ -62,7 +62,8 @@ class ValueReader:
         found = await self._external.external_values(
             question.metric, namespace=question.namespace, selector=question.selector
         )
-        return Reply(question, milli=_whole(found.milli, question.metric), measured=found.timestamp_ns)
+        measured = found.timestamp_ns if found.oldest_ns is None else found.oldest_ns
+        return Reply(question, milli=_whole(found.milli, question.metric), measured=measured)
 
     async def _ask_custom(self, question: Question) -> Reply:
         if self._custom is None:
