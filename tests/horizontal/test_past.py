@@ -12,7 +12,7 @@ from kubetide.units.time import before, format_rfc3339, seconds
 BEHAVIOR = {"scaleUp": {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 600}]}}
 
 
-async def reported(world, size, ago):
+async def reported(world, size, ago, before_message=""):
     """An event of upstream's controller."""
     at = format_rfc3339(before(START, ago))
     body = {
@@ -20,7 +20,7 @@ async def reported(world, size, ago):
         "involvedObject": {"kind": "HorizontalPodAutoscaler", "namespace": "default", "name": "web"},
         "type": "Normal",
         "reason": "SuccessfulRescale",
-        "message": f"New size: {size}; reason: cpu resource utilization (percentage of request) above target",
+        "message": f"{before_message}New size: {size}; reason: cpu resource utilization (percentage of request) above target",
         "firstTimestamp": at,
         "lastTimestamp": at,
         "count": 1,
@@ -55,7 +55,13 @@ def test_changes_before_the_start_count_by_their_events():
         async with world.running():
             await world.clock.sleep(seconds(16))
 
-    assert advised(with_events) == [5]
+    async def with_combined(world):
+        await reported(world, 1, seconds(900))
+        await reported(world, 4, seconds(300), before_message="(combined from similar events): ")
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+
+    assert advised(with_events) == advised(with_combined) == [5]
     assert advised(without) == [8]
 
 

@@ -22,8 +22,8 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 
-# Source: horizontal controller v1.36, the message of SuccessfulRescale.
-_SIZE = re.compile(r"New size: (\d+);")
+# Source: horizontal controller v1.36, the message of SuccessfulRescale; client-go v1.36 combines many different ones.
+_SIZE = re.compile(r"(?:\(combined from similar events\): )?New size: (\d+);")
 _ASKED = f"involvedObject.kind={HPAS.kind},reason=SuccessfulRescale"
 
 
