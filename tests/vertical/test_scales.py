@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 from tests.vertical.custom_kinds import SCALE, TABS, WHERE, definition
-from tests.vertical.making import NOW, vpa
+from tests.vertical.making import NOW, pod, state, vpa, workloads
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import minutes, seconds
 from kubetide.vertical.controller.scales import ScaleReader
+from kubetide.vertical.updater.decide import decide
 
 
 def test_scales_are_read_once_a_minute_and_told_when_they_change():
@@ -39,5 +41,27 @@ def test_scales_are_read_once_a_minute_and_told_when_they_change():
         assert await told(minutes(1)) == ["app=other"]
         assert await reader.read([]) == ([], [("CronTab", "default", "tab")])
         assert await told(seconds(0)) == ["app=other"], "read at once for a VPA that comes again"
+
+    run_virtual(main, start=NOW)
+
+
+def test_a_custom_resource_with_an_unreadable_selector_stops_no_other_target():
+    """The API server passes on any text as the selector of a scale; only the VPA of that resource goes without pods."""
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        status = {"replicas": 2, "selector": "app=web and nothing else"}
+        tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 2}, "status": status}
+        await cluster.create(TABS, tab, **WHERE)
+        odd = vpa(name="odd", target=(TABS.kind, "tab"))
+        reference = msgspec.structs.replace(odd.spec.target_ref, api_version=TABS.api_version)
+        odd = msgspec.structs.replace(odd, spec=msgspec.structs.replace(odd.spec, target_ref=reference))
+        found = await ScaleReader(cluster, clock).read([odd])
+        pods = [pod("web-0"), pod("web-1"), pod("tab-0", owner=(TABS.kind, "tab"))]
+        commands, result = decide(state(pods, [odd, vpa()], views=[*workloads(2), *found.changed]), NOW)
+        assert [command.pod for command in commands] == [("default", "web-0")]
+        reasons = {one.subject: one.code for one in result.reasons}
+        assert reasons["default/odd"] == "VpaWithoutTarget"
 
     run_virtual(main, start=NOW)

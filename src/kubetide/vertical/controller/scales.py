@@ -21,6 +21,7 @@ from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
+from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import Instant, after, minutes
 from kubetide.vertical.workloads import WELL_KNOWN, WorkloadKey, WorkloadView
 
@@ -103,4 +104,10 @@ class ScaleReader:
             return WorkloadView(*key, problem=f"{ref.kind} {key[1]}/{ref.name} does not exist")
         except ApiError as error:
             return WorkloadView(*key, problem=str(error))
-        return WorkloadView(*key, selector=scale.status.selector or None, scalable=True)
+        selector = scale.status.selector
+        try:
+            Selector.parse(selector)
+        except SelectorError as error:
+            # The API server passes on whatever the custom resource holds.
+            return WorkloadView(*key, problem=str(error), scalable=True)
+        return WorkloadView(*key, selector=selector or None, scalable=True)
