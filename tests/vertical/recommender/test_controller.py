@@ -310,6 +310,38 @@ def test_the_scale_of_a_target_is_read_in_every_pass():
     story(main)
 
 
+def test_a_status_that_changes_while_a_scale_is_read_is_put_right():
+    """What somebody else writes in the middle of a pass is written over in the next one."""
+
+    async def main(world):
+        await world.begin()
+        await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        reference = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
+        body = {"metadata": {"name": "tab"}, "spec": {"targetRef": reference}}
+        await world.cluster.create(VPAS, body, **WHERE)
+        tab = {"metadata": {"name": "tab"}, "status": {"replicas": 1, "selector": "app=none"}}
+        await world.cluster.create(TABS, tab, **WHERE)
+        get_scale, others = world.cluster.get_scale, [{"conditions": None, "recommendation": None}]
+
+        async def slow(*args, **more):
+            if others and world.clock.now() > START + minutes(3):
+                world.usage.error = "no samples: bounds stay as they are"
+                await world.cluster.patch(
+                    VPAS, "web", {"status": others.pop()}, subresource="status", **WHERE
+                )
+                await world.clock.sleep(seconds(1))
+            return await get_scale(*args, **more)
+
+        world.cluster.get_scale = slow
+        async with world.running():
+            await world.clock.sleep(minutes(6.5))
+            assert not others
+            assert [one.type for one in (await world.status()).conditions] == ["RecommendationProvided"]
+            assert set(await world.target()) == {"cpu", "memory"}
+
+    story(main)
+
+
 def test_kinds_that_could_not_be_read_are_read_again():
     """A custom target waits for one pass only where the API server did not say which kinds there are."""
 

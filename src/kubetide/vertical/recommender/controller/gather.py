@@ -138,7 +138,8 @@ class Gatherer:
 
     async def _take_vpas(self, state: State) -> tuple[list[VpaView], list[StatusView], list[Key]]:
         """Return changed VPAs and statuses; a VPA changes with its target, too."""
-        objects = dict(sorted(self._vpas.objects.items()))
+        # Both of one moment: what changes while scales are read is for the next pass, status included.
+        objects, changed = dict(sorted(self._vpas.objects.items())), self._changed_vpas.drain()
         advised: dict[Key, VerticalPodAutoscaler] = {}
         if (selector := state.settings.advised()) is not None:
             advised = stand_ins(selector, self._targets.caches, objects.values())
@@ -162,7 +163,7 @@ class Gatherer:
             )
             if state.views.get(key) != view:
                 views.append(view)
-        for key in sorted(self._changed_vpas.drain()):
+        for key in sorted(changed):
             known = state.vpas.get(key)
             if key in objects:
                 status = objects[key].status
