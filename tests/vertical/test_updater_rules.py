@@ -20,7 +20,7 @@ from kubetide.vertical.updater.core import (
 )
 from kubetide.vertical.updater.decide import decide, deciding, play, unboosting
 from kubetide.vertical.updater.decision import Evict, Outcome, Resize
-from kubetide.vertical.updater.memory import Limiter
+from kubetide.vertical.updater.memory import Limiter, Memory
 from kubetide.vertical.updater.rules.groups import Group
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.workloads import WorkloadView
@@ -296,6 +296,15 @@ def test_a_limiter_lets_through_no_more_than_its_rate(rate, burst, pauses):
         for last in range(first, len(dues)):
             allowed = burst + (dues[last] - dues[first]) / 1e9 * rate + 1e-6
             assert last - first + 1 <= allowed + 1e-6
+
+
+def test_a_clock_that_is_set_back_holds_no_eviction_up():
+    """The limit goes on from the tokens that are there; it does not wait until the old time comes again."""
+    limiter, later = Limiter(), after(NOW, hours(1))
+    assert limiter.take(later, 0.1, 1, after(later, minutes(1))) == later
+    assert limiter.take(NOW, 0.1, 1, after(NOW, minutes(1))) == after(NOW, seconds(10))
+    memory = Memory(recent=[(later, "shop"), (NOW, "shop")])
+    assert memory.evicted_lately(after(NOW, seconds(30))) == {"shop": 1}
 
 
 @given(

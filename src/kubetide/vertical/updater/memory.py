@@ -40,7 +40,8 @@ class Limiter(msgspec.Struct):
         if self.last is None:
             tokens = float(burst)
         else:
-            tokens = min(float(burst), self.tokens + (now - self.last) / 1e9 * rate)
+            # A clock that is set back gives no tokens and takes none.
+            tokens = min(float(burst), self.tokens + max(now - self.last, 0) / 1e9 * rate)
         tokens -= 1.0
         wait = Duration(int(-tokens / rate * 1e9)) if tokens < 0 else Duration(0)
         due = after(now, wait)
@@ -68,7 +69,8 @@ class Memory(msgspec.Struct):
 
     def evicted_lately(self, now: Instant) -> Counter[str]:
         """Return how many were evicted within the last minute, by namespace; forget older ones."""
-        self.recent = [one for one in self.recent if between(one[0], now) < _A_MINUTE]
+        # What lies ahead by more than a minute was noted before the clock was set back.
+        self.recent = [one for one in self.recent if abs(between(one[0], now)) < _A_MINUTE]
         return Counter(namespace for _, namespace in self.recent)
 
     def keep_only(self, uids: Iterable[str]) -> None:
