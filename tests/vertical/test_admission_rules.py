@@ -287,6 +287,15 @@ def test_the_topmost_owner_is_the_last_that_scales():
             topmost(views, "ns", "ReplicaSet", name)
 
 
+def test_the_pods_of_a_kubelet_are_no_problem():
+    """A pod that a Node owns goes in without a word; an owner that does not exist is named."""
+    for owner, problem in (("Node", ""), ("ReplicaSet", "ReplicaSet default/n1 does not exist")):
+        owners = [{"kind": owner, "name": "n1", "controller": True}]
+        metadata = {"namespace": "default", "name": "proxy-n1", "ownerReferences": owners}
+        answer = admit(known(), review({"containers": [{"name": "main"}]}, metadata=metadata))
+        assert (answer.status, answer.patch, answer.problem) == ("skipped", (), problem)
+
+
 def test_flags_are_read_as_upstreams_parser_does():
     """Durations, switches, lists, gates; an unknown flag is named with those there are."""
     found = read_flags(

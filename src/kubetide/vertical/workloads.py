@@ -116,6 +116,10 @@ class OwnerProblem(ValueError):
     """An owner that cannot be followed to the top; the message says why."""
 
 
+class NodeOwner(OwnerProblem):
+    """A Node owns the pod: one of the kubelet's own, which no VPA can target."""
+
+
 def topmost(workloads: Workloads, namespace: str, kind: str, name: str) -> tuple[str, str] | None:
     """Return kind and name of the last owner above a controller, itself included, that scales pods.
 
@@ -130,7 +134,7 @@ def topmost(workloads: Workloads, namespace: str, kind: str, name: str) -> tuple
         if here in seen:
             raise OwnerProblem(f"cycle detected in ownership chain of {kind} {namespace}/{name}")
         if here[0] == "Node":
-            raise OwnerProblem(f"Node {here[1]} is not a valid owner of pods that VPA updates")
+            raise NodeOwner(f"Node {here[1]} is not a valid owner of pods that VPA updates")
         seen.add(here)
         view = workloads.get((here[0], namespace, here[1]))
         well_known = here[0] in WELL_KNOWN
