@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from tests.cluster.served import served
 from tests.loops import run_alone
+from tests.vertical.making import NOW
 from tests.vertical.pods_world import DEFINITION, recommendation
 
 from kubetide.cluster import HttpCluster
@@ -27,12 +28,14 @@ from kubetide.objects.kinds import (
 )
 from kubetide.ports.errors import Invalid, NotFound
 from kubetide.runtime.guard import Advice, guarded_cluster
-from kubetide.runtime.timing.clock import run_real
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds
 from kubetide.vertical.admission.controller import AdmissionController
+from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.settings import Settings
+from kubetide.vertical.admission.state import State
 from kubetide.watching import Caches
 
 HOME = {"namespace": "default"}
@@ -212,6 +215,22 @@ def test_what_is_no_review_is_allowed_and_counted():
     found, answers = bench(story)
     assert found == [(200, True), (200, True), (200, True), (200, None), (413, None)]
     assert answers == {("error", "unknown"): 2, ("error", "Pod"): 1}
+
+
+def test_a_bug_keeps_no_pod_out():
+    """The answer to a review that fails unforeseen allows it by its UID: the API server takes no other for an answer."""
+
+    async def main(clock):
+        state = State()
+        del state.vpas
+        handler = ReviewHandler(state, clock)
+        request = {"uid": "u", "resource": {"version": "v1", "resource": "pods"}, "object": {"metadata": {}}}
+        done = handler.answer("application/json", json.dumps({"request": request}).encode())
+        assert json.loads(done.body)["response"] == {"uid": "u", "allowed": True}
+        assert (done.status, handler.bugs) == (200, 1)
+        assert handler.last_problem.startswith("AttributeError")
+
+    run_virtual(main, start=NOW)
 
 
 def test_a_certificate_is_renewed_while_reviews_go_on():

@@ -238,5 +238,18 @@ def reply(state: State, content_type: str, body: bytes) -> Reply:
         return Reply(200)
     if len(body) > MAX_BODY:
         return Reply(413, TOO_LARGE.encode())
-    answer = admit(state, body)
+    return _reply(admit(state, body))
+
+
+def allowed(body: bytes, problem: str) -> Reply:
+    """Return the reply that allows whatever a review asks for; without its UID where the review cannot be read."""
+    try:
+        request = _REVIEW.decode(body).request
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        request = None
+    uid = request.uid if request is not None else ""
+    return _reply(Answer(uid=uid, status="error", problem=problem))
+
+
+def _reply(answer: Answer) -> Reply:
     return Reply(200, msgspec.json.encode(response_of(answer)), answer)

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from kubetide.ports.clock import Clock
 from kubetide.units.time import ZERO, Duration
-from kubetide.vertical.admission.decide import JSON_TYPE, MAX_BODY, TOO_LARGE, Answer, Reply, reply
+from kubetide.vertical.admission.decide import JSON_TYPE, MAX_BODY, TOO_LARGE, Answer, Reply, allowed, reply
 from kubetide.vertical.admission.state import State
 
 _MOST_PROBLEMS = 1000
@@ -70,8 +70,7 @@ class ReviewHandler:
             done = reply(self._state, content_type, body)
         except Exception as error:  # noqa: BLE001  # the rim: a bug of ours must never keep a pod out
             self.bugs += 1
-            answer = Answer(status="error", problem=f"{type(error).__name__}: {error}")
-            done = Reply(200, b"", answer)
+            done = allowed(body, f"{type(error).__name__}: {error}")
         took = Duration(self._clock.monotonic() - began)
         self.elapsed = Duration(self.elapsed + took)
         if done.answer is not None:
