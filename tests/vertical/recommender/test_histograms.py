@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.vertical.recommender.running import START
 
 from kubetide.units.time import hours
 from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS
@@ -66,6 +67,21 @@ def test_thousands_of_samples_leave_a_row_as_one_by_one_would():
         other.subtract(zero[:1], buckets[place : place + 1], 1.0, zero[:1])
     assert one.weights == pytest.approx(other.weights)
     assert (one.low, one.high) == (other.low, other.high)
+
+
+@given(
+    half_life=st.sampled_from([1, 24, 25_000, 26_000, 87_600, 1_400_000, 2_562_047]),
+    gap=st.integers(0, 300 * 24),
+)
+def test_a_sample_weighs_half_of_one_a_half_life_later(half_life, gap):
+    """Half-lives of any length that the flag takes, also those with which nothing decays in practice."""
+    found = Histograms(CPU_BUCKETS.buckets, hours(half_life), 1)
+    row = np.zeros(1, np.int64)
+    for bucket, at in ((10, START), (20, START + hours(gap))):
+        found.add(row, np.array([bucket]), 1.0, np.array([at]))
+    share = 2.0 ** -(gap / half_life)
+    assert found.weights[0, 10] == pytest.approx(found.weights[0, 20] * share, rel=1e-9, abs=1e-9)
+    assert abs(found.reference[0] - START - hours(gap)) <= 100 * hours(half_life)
 
 
 @given(st.floats(-1000, 1000))

@@ -182,7 +182,7 @@ class Histograms:
         if self.half_life is None:
             return np.zeros(len(rows), np.bool_)
         reference = self.reference[rows]
-        far: BoolVector = (reference == NEVER) | (at - MOST_HALF_LIVES * self.half_life > reference)
+        far: BoolVector = (reference == NEVER) | (at - _reach(self.half_life) > reference)
         return far
 
     def _factors(self, rows: Int64Vector, at: Int64Vector) -> Float64Vector:
@@ -199,8 +199,11 @@ class Histograms:
         assert self.half_life is not None
         half_life = self.half_life
         offset = -_YEAR_ONE % half_life
-        rest = (to % half_life + offset) % half_life
-        rounded = np.where(rest + rest < half_life, to - rest, to + (half_life - rest))
+        # Twice a half-life of more than 146 years does not fit into int64.
+        rest = ((to % half_life).astype(np.uint64) + np.uint64(offset)) % np.uint64(half_life)
+        down = rest + rest < np.uint64(half_life)
+        rest = rest.astype(np.int64)
+        rounded = np.where(down, to - rest, to + (half_life - rest))
         old = self.reference[rows]
         # Go's differences of times end at 292 years.
         difference = np.where(old == NEVER, float(NEVER), (old - rounded).astype(np.float64))
@@ -337,6 +340,16 @@ class Histograms:
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be loaded, with upstream's text."""
+
+
+def _reach(half_life: Duration) -> int:
+    """Return how long after the reference a sample leaves it in place, ns.
+
+    Beyond 2.9 years of half-life upstream's product passes int64 and comes out negative or too small: then the
+    reference moves earlier, which changes no share.
+    """
+    wrapped = (MOST_HALF_LIVES * half_life + (1 << 63)) % (1 << 64) - (1 << 63)
+    return max(wrapped, -(1 << 62))
 
 
 def first_of_each(rows: Int64Vector) -> Int64Vector:
