@@ -178,6 +178,7 @@ BAD = [
     ({"zzzzzzzz": 1}, "--zzzzzzzz: unknown flag; see docs/settings.md"),
     ({"scan-interval": "ten"}, "--scan-interval: 'ten' cannot be read; it takes a duration such as 10m"),
     ({"scan-interval": 10}, "--scan-interval: 10 cannot be read; it takes a duration such as 10m"),
+    ({"max-nodes-total": 10**30}, f"--max-nodes-total: {10**30} does not fit into 64 bits"),
     ({"max-nodes-total": "many"}, "--max-nodes-total: 'many' cannot be read; it takes a whole number"),
     ({"max-nodes-total": 1.5}, "--max-nodes-total: 1.5 cannot be read; it takes a whole number"),
     ({"scale-down-enabled": "yes"}, "--scale-down-enabled: 'yes' cannot be read; it takes true or false"),

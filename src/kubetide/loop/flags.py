@@ -15,6 +15,7 @@ from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Duration, parse_duration
 
 Value = str | int | float | bool
+_LIMIT: Final = 1 << 63
 S = TypeVar("S", bound=msgspec.Struct)
 
 _SHARES = ("-threshold", "-ratio", "-loss")
@@ -104,6 +105,8 @@ def read_value(name: str, value: Value, field_type: Any, *, checked: bool = True
         found = msgspec.convert(value, field_type, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
         raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(field_type)}") from error
+    if field_type is int and not -_LIMIT <= found < _LIMIT:
+        raise FlagError(f"--{name}: {found} does not fit into 64 bits")
     if field_type is float and checked:
         _check_range(name, found)
     return found

@@ -37,6 +37,29 @@ def test_a_pod_gets_a_recommendation_in_the_pass_that_first_sees_it():
     assert [one.type for one in run.status().conditions] == ["RecommendationProvided"]
 
 
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        {"memory_aggregation_interval_seconds": 10_000_000_001},
+        {"memory_aggregation_interval_count": 10**20},
+        {"oom_bump_up_ratio": "1e30"},
+    ],
+    ids=lambda policy: next(iter(policy)),
+)
+def test_absurd_numbers_of_one_policy_stop_no_other_vpa(absurd):
+    """With PerVPAConfig a window longer than time can hold ends no pass; its own VPA gets a recommendation, too."""
+    run = Run(Settings(per_vpa_config=True))
+    policy = ResourcePolicy(container_policies=(ContainerPolicy(container_name="*", **absurd),))
+    run.tick(
+        ("web-1", "app", 380, 450_000_000),
+        ("other-1", "app", 380, 450_000_000),
+        vpas=[vpa(policy=policy), vpa("other", "app=other")],
+        pods=[pod(), pod("other-1", {"app": "other"})],
+    )
+    run.tick(ooms=[Oom("shop", "web-1", "app", run.now, 450_000_000)])
+    assert run.target()["cpu"] == run.target(("shop", "other"))["cpu"] == "442m"
+
+
 def test_nothing_is_written_twice():
     """A pass without samples whose status says the same writes nothing."""
     run = Run()

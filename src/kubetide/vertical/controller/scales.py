@@ -22,7 +22,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.units.selectors import Selector, SelectorError
-from kubetide.units.time import Instant, after, minutes
+from kubetide.units.time import Duration, minutes
 from kubetide.vertical.workloads import WELL_KNOWN, WorkloadKey, WorkloadView
 
 WORKLOAD_KINDS: Final[tuple[Kind[Any], ...]] = (
@@ -52,7 +52,7 @@ class ScaleReader:
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
-        self._read_at: dict[WorkloadKey, Instant] = {}
+        self._read_at: dict[WorkloadKey, Duration] = {}
         self._last: dict[WorkloadKey, WorkloadView] = {}
 
     async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> ReadScales:
@@ -73,11 +73,11 @@ class ScaleReader:
     async def _read_due(
         self, targets: Mapping[WorkloadKey, CrossVersionObjectReference]
     ) -> list[WorkloadView]:
-        now = self._clock.now()
+        now = self._clock.monotonic()
         due = [
             (key, ref)
             for key, ref in targets.items()
-            if key not in self._read_at or after(self._read_at[key], _LIFE) <= now
+            if key not in self._read_at or self._read_at[key] + _LIFE <= now
         ]
         if not due:
             return []

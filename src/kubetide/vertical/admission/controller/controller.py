@@ -12,7 +12,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Forbidden, NotFound, Withheld
 from kubetide.serving import Listener
-from kubetide.units.time import Duration, Instant, after, minutes
+from kubetide.units.time import Duration, minutes
 from kubetide.vertical.admission.controller.certificates import (
     CertificateError,
     Certificates,
@@ -80,7 +80,7 @@ class AdmissionController(BaseLoop):
         self._context = None if answers is not None else server_context(settings)
         self._pems: Pems | None = None
         self._registered: bytes | None = None
-        self._scales_at = Instant(0)
+        self._scales_at: int = 0
         self.listening = asyncio.Event()
         """Set while reviews are answered."""
         self.failures = 0
@@ -126,8 +126,9 @@ class AdmissionController(BaseLoop):
 
     async def _read_scales(self) -> None:
         """Read the scales of custom targets now and then."""
-        if self._clock.now() >= self._scales_at:
-            self._scales_at = after(self._clock.now(), _SCALES_EVERY)
+        now = self._clock.monotonic()
+        if now >= self._scales_at:
+            self._scales_at = now + _SCALES_EVERY
             await self._keeper.read_scales()
 
     async def _listen(self) -> None:

@@ -28,7 +28,7 @@ class ReviewHandler:
         """
         self._state, self._clock = state, clock
         self._on_problem = on_problem
-        self._said: set[str] = set()
+        self._said: dict[str, None] = {}
         self.answers: Counter[tuple[str, str]] = Counter()
         """Answered reviews by the labels of upstream's metric: status, resource."""
         self.pods_applied = 0
@@ -85,8 +85,10 @@ class ReviewHandler:
         if not answer.problem:
             return
         self.last_problem = answer.problem
-        if answer.problem in self._said or len(self._said) >= _MOST_PROBLEMS:
+        if answer.problem in self._said:
             return
-        self._said.add(answer.problem)
+        if len(self._said) >= _MOST_PROBLEMS:
+            del self._said[next(iter(self._said))]
+        self._said[answer.problem] = None
         if self._on_problem is not None:
             self._on_problem(answer)

@@ -19,6 +19,8 @@ from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MAX_AMOUNT,
 from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 _NS = 1_000_000_000
+_LONGEST_S = 100 * 365 * 24 * 3600
+_MOST = 1 << 62
 
 
 class Aggregates:
@@ -86,20 +88,20 @@ class Aggregates:
         self._free += range(size - 1, old - 1, -1)
 
     def follow(self, row: int, policy: ContainerPolicy | None) -> None:
-        """Apply the OOM and window settings of a VPA's policy; absent ones stay unchanged.
+        """Apply the OOM and window settings of a VPA's policy; absent ones stay unchanged, windows end at 100 years.
 
         Source: VPA 1.8, feature gate PerVPAConfig.
         """
         if policy is None or not self.settings.per_vpa_config:
             return
         if (ratio := _number(policy.oom_bump_up_ratio)) is not None:
-            self.bump_ratio[row] = float(ratio.exact_milli()) / 1000.0
+            self.bump_ratio[row] = float(max(min(ratio.exact_milli(), _MOST), -_MOST)) / 1000.0
         if (least := _number(policy.oom_min_bump_up)) is not None:
             self.bump_least[row] = min(max(least.value(), 0), MAX_AMOUNT)
         if policy.memory_aggregation_interval_seconds is not None:
-            self.interval[row] = max(policy.memory_aggregation_interval_seconds, 1) * _NS
+            self.interval[row] = min(max(policy.memory_aggregation_interval_seconds, 1), _LONGEST_S) * _NS
         if policy.memory_aggregation_interval_count is not None:
-            self.interval_count[row] = policy.memory_aggregation_interval_count
+            self.interval_count[row] = max(min(policy.memory_aggregation_interval_count, _MOST), -_MOST)
 
     def add_cpu(self, rows: Int64Vector, amounts: Int64Vector, at: Int64Vector, weight: float) -> None:
         """Add CPU samples in order; only CPU samples count as samples of the aggregate."""
