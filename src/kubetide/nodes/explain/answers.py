@@ -18,11 +18,10 @@ from kubetide.nodes.explain.prospects import (
     price_of,
     removal_sentence,
 )
-from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
+from kubetide.nodes.explain.waiting.left_out import left_out_sentence, not_in_tick_sentence
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
-from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
@@ -114,14 +113,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
         return PodExplanation(
             namespace=namespace, name=name, status="placed", sentence=f"It is on node {pod.spec.node_name}."
         )
-    if not is_unschedulable(pod, state.settings):
-        return PodExplanation(
-            namespace=namespace,
-            name=name,
-            status="ignored",
-            sentence="The scheduler has not said that it is unschedulable, so no node is sought for it.",
-        )
-    if sentence := consumer_sentence(state, pod):
+    if sentence := left_out_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
     tick = supposing.unchanged_runs()
@@ -133,7 +125,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             namespace=namespace,
             name=name,
             status="ignored",
-            sentence=f"It is not looked at in this tick: {tick.result}.",
+            sentence=not_in_tick_sentence(tick, pod, key),
             result=tick.result,
         )
     return _by_group(state, supposing, tick, key, verdict)

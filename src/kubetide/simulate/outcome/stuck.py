@@ -117,7 +117,7 @@ def _why(world: World, pod: Pod) -> str:
         refused = dict.fromkeys(group.why for group in found.groups if group.why)
         if found.status == "refused":
             return f"{'; '.join(refused)}. {found.sentence}"
-        if found.status in ("helped", "waits", "fits"):
+        if found.status != "placed":
             return found.sentence
     condition = pod_condition(pod, "PodScheduled")
     return (
