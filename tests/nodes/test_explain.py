@@ -108,14 +108,14 @@ def test_nothing_is_changed_by_asking():
 
 
 def test_no_help_is_offered_where_none_is_known():
-    """No smaller request helps where the machines lack the resource; nothing unverified is offered."""
-    body = {"containers": [{"name": "app", "resources": {"requests": {"example.com/fpga": "1"}}}]}
+    """No change of a request or of a group brings a pod that is not there; nothing unverified is offered."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "nobody"}}}
+    body = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
     world = World(pods=[pod("a", spec=body)], groups=[group("g")])
     world.tick()
     found = explained(world)
     assert found.status == "refused"
     assert found.remedy is None
-    assert found.groups[0].shortfalls[0].free == 0
 
 
 def test_machine_is_believed_over_the_catalogue():

@@ -5,6 +5,7 @@ Everything is decided again on a copy of the state; the state that is asked abou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 import msgspec
@@ -20,7 +21,6 @@ from kubetide.nodes.explain.prospects import (
 )
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.left_out import left_out_sentence, not_in_tick_sentence
-from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
@@ -28,6 +28,9 @@ from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.time import Instant, format_rfc3339
+
+_MOST_OBSTACLES = 3
+_CONSTRAINTS = "ask less, drop a constraint, or add a group that meets all of them"
 
 
 class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +65,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
         cost_summary: What is bought for it and all other pods together, and how far that is from the least
             possible price; empty unless the expander plans for all groups at once.
+        way_out: What a person can do about a pod that no change of a request or of a group helps; empty otherwise.
         no_candidates: Why no group could be created for it, where the loop may create groups.
     """
 
@@ -75,6 +79,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     remedy: Remedy | None = None
     cost_summary: str = ""
     no_candidates: str = ""
+    way_out: str = ""
 
 
 class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +136,12 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
     return _by_group(state, supposing, tick, key, verdict)
 
 
+def _last_obstacles(groups: Sequence[GroupVerdict]) -> list[str]:
+    """Return what the groups say once all that can be put right is, each answer once."""
+    said = [one.remedy.remaining if one.remedy is not None else one.why for one in groups if not one.would_be]
+    return list(dict.fromkeys(filter(None, said)))
+
+
 def _fits(tick: Tick, key: Key) -> PodExplanation | None:
     """Return on which node, present or upcoming, a pod fits; None if it fits none."""
     namespace, name = key
@@ -162,12 +173,16 @@ def _by_group(
     best = min(remedies, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
     takers = [one.group for one in groups if one.takes and not one.would_be]
     created = [one.group for one in groups if one.takes and one.would_be]
+    way_out = ""
     if takers or created:
         sentence = takers_sentence(takers, created, tick)
     elif best is not None:
         sentence = f"No group takes it. What would help: {best.text} (group {best.group})."
     else:
-        sentence = "No group takes it, and no single change is known that would help."
+        said = _last_obstacles(groups)
+        listed = f": {'; '.join(said[:_MOST_OBSTACLES])}" if said else ""
+        sentence = f"No group takes it, and no change is known that would help{listed}."
+        way_out = _CONSTRAINTS if len(said) != 1 else f"put this right, which no node does: {said[0]}"
     return PodExplanation(
         namespace=namespace,
         name=name,
@@ -178,6 +193,7 @@ def _by_group(
         remedy=None if takers or created else best,
         cost_summary=cost_summary,
         no_candidates=no_candidates,
+        way_out=way_out,
     )
 
 
@@ -298,7 +314,7 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
     return GroupVerdict(
         group=group,
         takes=False,
-        why=", ".join(rejection.reasons) if refusal is None else refusal_text(refusal),
+        why=rejection.text,
         reasons=rejection.reasons,
         plugin="" if refusal is None else refusal.plugin,
         shortfalls=() if refusal is None else refusal.numbers,

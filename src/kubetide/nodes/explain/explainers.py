@@ -80,7 +80,8 @@ def _verdict_lines(verdict: GroupVerdict) -> list[str]:
     if verdict.template:
         lines.append(f"  template: {verdict.template}")
     if verdict.remedy is not None:
-        sure = "verified by deciding again" if verdict.remedy.verified else "not enough alone"
+        left = f": then {verdict.remedy.remaining}" if verdict.remedy.remaining else ""
+        sure = "verified by deciding again" if verdict.remedy.verified else f"not enough alone{left}"
         if verdict.remedy.verified and verdict.remedy.needs_delivery:
             sure += ", if the cloud then delivers"
         lines.append(f"  would help: {verdict.remedy.text} ({sure})")

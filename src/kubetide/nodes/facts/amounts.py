@@ -57,7 +57,7 @@ def refusal_text(refusal: Refusal) -> str:
         f"{amount_text(short.resource, short.free)} free of {amount_text(short.resource, short.allocatable)} allocatable"
         for short in refusal.numbers
     ]
-    if refusal.detail:
+    if refusal.detail and refusal.detail not in refusal.reasons:
         parts.append(refusal.detail)
     words = ", ".join(refusal.reasons) or refusal.plugin
     return f"{words} ({'; '.join(parts)})" if parts else words

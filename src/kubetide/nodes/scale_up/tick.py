@@ -9,6 +9,7 @@ import msgspec
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.decision import Write
 from kubetide.nodes.expander.base import Option
+from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.meta import Key
@@ -27,6 +28,11 @@ class Rejection(msgspec.Struct, frozen=True):
 
     reasons: tuple[str, ...]
     refusal: Refusal | None = None
+
+    @property
+    def text(self) -> str:
+        """The reasons, with the amounts or the detail of the scheduler's rejection."""
+        return ", ".join(self.reasons) if self.refusal is None else refusal_text(self.refusal)
 
 
 class Verdict(msgspec.Struct):

@@ -14,8 +14,15 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.expander import needs_prices
-from kubetide.nodes.explain.waiting.group_changes import asks_far_too_much, change_of_labels, larger_machine
+from kubetide.nodes.explain.waiting.group_changes import (
+    NEW_GROUPS,
+    asks_far_too_much,
+    change_of_labels,
+    larger_machine,
+    without_overtaken,
+)
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
+from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
@@ -42,11 +49,15 @@ _MOST_CHANGES = 5
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """Changes that together make a group take a pod; ``verified`` if deciding again with them confirmed it."""
+    """Changes that together make a group take a pod; ``verified`` if deciding again with them confirmed it.
+
+    ``remaining`` is what the group still says to the pod where they are not enough; empty where that is not known.
+    """
 
     group: str
     changes: tuple[Change, ...]
     verified: bool
+    remaining: str = ""
 
     @property
     def text(self) -> str:
@@ -62,7 +73,7 @@ class Remedy(msgspec.Struct, frozen=True):
     def effort(self) -> tuple[int, bool, Instant]:
         """A sort key; the smallest effort is least: few changes, no new group, waiting over changing, a short wait."""
         waits = [change.until for change in self.changes if change.until is not None]
-        groups = sum(change.kind == "group" for change in self.changes)
+        groups = sum(change.kind in NEW_GROUPS for change in self.changes)
         return len(self.changes) + groups, len(waits) < len(self.changes), max(waits, default=Instant(0))
 
 
@@ -98,18 +109,26 @@ class Supposing:
         """Return what would make the group take the pod; None if it takes the pod already or no remedy is known."""
         supposed = self._unchanged()
         changes: list[Change] = []
+        remaining = ""
         group = supposed.groups.get(group_id)
         if group is not None and group.price_per_hour is None and needs_prices(self._settings.expander):
             changes.append(_give_price(group, supposed))
         for _ in range(_MOST_CHANGES):
             tick = self._decide(supposed, group_id)
             if _takes(tick, group_id, self._key):
-                return Remedy(group_id, tuple(changes), verified=True) if changes else None
+                return Remedy(group_id, without_overtaken(changes), verified=True) if changes else None
+            rejection = _rejection(tick, group_id, self._key)
+            remaining = "" if rejection is None else rejection.text
             change = self._next_change(tick, group_id, supposed)
             if not change:
                 break
+            changes = [one for one in changes if one.kind != "max_size" or change[0].kind != "max_size"]
             changes += change
-        return Remedy(group_id, tuple(changes), verified=False) if changes else None
+        return (
+            Remedy(group_id, without_overtaken(changes), verified=False, remaining=remaining)
+            if changes
+            else None
+        )
 
     def _unchanged(self) -> _Supposed:
         return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings)
@@ -151,6 +170,13 @@ class Supposing:
         rejection, template = _rejection(tick, group_id, self._key), tick.templates[group_id]
         if rejection is None or rejection.refusal is None or template is None:
             return ()
+        if rejection.refusal.plugin in {"VolumeBinding", "VolumeZone"}:
+            labels = {**(template.node.metadata.labels or {}), **supposed.labels}
+            found = where_the_volume_is(supposed.pod, self._state.volumes.for_filters(), labels, group_id)
+            if found is None:
+                return ()
+            supposed.labels.update(found[0])
+            return (found[1],)
         return _put_refusal_right(rejection.refusal, template, group_id, supposed)
 
     def _limit_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> Change | None:
@@ -164,7 +190,9 @@ class Supposing:
         rejection = _rejection(tick, group_id, self._key)
         if rejection is None:
             # The group would take it, but the limit on all nodes allows no further one.
-            return _raise_total(supposed, tick) if supposed.settings.max_nodes_total else None
+            if supposed.settings.max_nodes_total:
+                return _raise_total(supposed, tick)
+            return self._raise_for_others(group_id, supposed)
         if rejection.reasons == (USELESS,):
             name = f"{group_id} {kind_of(supposed.pod)}"
             until = self._state.memory.useless[name].until
@@ -176,13 +204,21 @@ class Supposing:
             )
         return None
 
+    def _raise_for_others(self, group_id: str, supposed: _Supposed) -> Change | None:
+        """Raise the group's maximum so far that there is a node for the pod behind the other pods that wait."""
+        group = supposed.groups[group_id]
+        if group.max_size != group.target_size + 1:
+            return None
+        supposed.groups[group_id] = replace(group, max_size=group.target_size + len(self._state.pending) + 1)
+        tick = self._decide(supposed, group_id)
+        nodes = next((one.nodes for one in tick.options if one.group.id == group_id), 0)
+        return _raise_maximum(self._groups[group_id], group.target_size + nodes, supposed) if nodes else None
+
     def _put_skip_right(
         self, why: str, group: NodeGroup, template: Template | None, tick: Tick, supposed: _Supposed
     ) -> Change | None:
         if why == MAX_SIZE_REACHED:
-            maximum = group.target_size + 1
-            supposed.groups[group.id] = replace(group, max_size=maximum)
-            return Change("max_size", f"raise max of group {group.id} from {group.max_size} to {maximum}")
+            return _raise_maximum(group, group.target_size + 1, supposed)
         if why == NO_PRICE:
             return _give_price(group, supposed)
         if why == BACKED_OFF:
@@ -196,6 +232,11 @@ class Supposing:
         if template is not None and why.startswith("exceeded quota"):
             return _raise_limits(self._state, template, tick, supposed)
         return None
+
+
+def _raise_maximum(group: NodeGroup, maximum: int, supposed: _Supposed) -> Change:
+    supposed.groups[group.id] = replace(supposed.groups[group.id], max_size=maximum)
+    return Change("max_size", f"raise max of group {group.id} from {group.max_size} to {maximum}")
 
 
 def _give_price(group: NodeGroup, supposed: _Supposed) -> Change:

@@ -6,7 +6,7 @@ that there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -31,6 +31,13 @@ SET_BY_THE_CLOUD = frozenset(
     }
 )
 """Labels that say what a machine is. Source: Kubernetes, "Well-Known Labels, Annotations and Taints"."""
+
+ANOTHER_GROUP = "another group"
+NEW_GROUPS = frozenset({"group", ANOTHER_GROUP})
+"""Kinds of changes that ask for a new group; the second has no other way out, so the group as it is does not count."""
+
+_SIZES = frozenset({"cpu", "memory", "ephemeral-storage"})
+"""What each machine has some of; of other resources most have none."""
 
 _LEAST_SHARE = 4
 """A pod that would have to ask for less than this part of what it asks for is another pod."""
@@ -57,6 +64,13 @@ def change_of_labels(missing: Mapping[str, str], group: str) -> tuple[Change, ..
     return tuple(changes)
 
 
+def without_overtaken(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Return the changes without those of the group as it is that a new group makes needless: its maximum, its backoff."""
+    if not any(change.kind == ANOTHER_GROUP for change in changes):
+        return tuple(changes)
+    return tuple(change for change in changes if change.kind not in {"max_size", "backoff"})
+
+
 def asks_far_too_much(refusal: Refusal) -> bool:
     """Return whether the pod fits only if it requests less than a quarter of some resource."""
     return any(short.free * _LEAST_SHARE < short.requested for short in refusal.numbers)
@@ -69,7 +83,7 @@ def larger_machine(refusal: Refusal, node: Node, group: str) -> tuple[Node, Chan
     """
     amounts: dict[str, str] = {}
     for short in refusal.numbers:
-        if short.resource not in ("cpu", "memory", "ephemeral-storage"):
+        if short.resource == "pods":
             return None
         amounts[short.resource] = amount_text(
             short.resource, short.allocatable - short.free + short.requested
@@ -85,7 +99,8 @@ def larger_machine(refusal: Refusal, node: Node, group: str) -> tuple[Node, Chan
             allocatable={**(status.allocatable or {}), **amounts},
         ),
     )
+    kind = "a larger" if amounts.keys() <= _SIZES else "another"
     said = " and ".join(f"{amount} {resource}" for resource, amount in amounts.items())
     return larger, Change(
-        "group", f"add a group like {group} with a larger machine type: {said} allocatable or more"
+        ANOTHER_GROUP, f"add a group like {group} with {kind} machine type: {said} allocatable or more"
     )

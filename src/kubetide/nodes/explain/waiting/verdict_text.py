@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates
-from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.scale_up.choosing.options import evaluate_groups, find_options, group_pods
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.tick import Tick
@@ -30,8 +29,7 @@ def verdict_text(tick: Tick, group: str) -> str:
     for verdict in tick.verdicts:
         rejection = verdict.rejected.get(group)
         if rejection is not None:
-            refusal = rejection.refusal
-            return f"no, {', '.join(rejection.reasons) if refusal is None else refusal_text(refusal)}"
+            return f"no, {rejection.text}"
     taken = next((len(one.pods) for one in tick.options if one.group.id == group), 0)
     total = len(tick.demand.pods)
     return (

@@ -1,0 +1,86 @@
+"""What would help a pod where more than one thing keeps it, and what is said where nothing helps."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import World, group, node, pod, template
+from tests.nodes.test_volumes import DATA, ZONE, bound_in
+
+from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.explainers import EXPLAINERS
+
+FULL = {"nodes": [node("n1")], "groups": [group("g", maximum=1, nodes=["n1"])]}
+ON_IT = pod("z", cpu="4", node="n1")
+FRIEND = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "nobody"}}}
+LONELY = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [FRIEND]}}}
+
+
+def explained(world, name="a"):
+    assert world.increases() == {}
+    return explain_pod(world.state, ("default", name), world.now)
+
+
+@pytest.mark.parametrize(
+    ("asked", "change"),
+    [
+        (pod("a", cpu="64"), "add a group like g with a larger machine type: 64 cpu allocatable or more"),
+        (
+            pod(
+                "a", spec={"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
+            ),
+            "add a group like g with another machine type: 1 nvidia.com/gpu allocatable or more",
+        ),
+    ],
+    ids=["size", "GPU"],
+)
+def test_another_group_needs_no_higher_maximum(asked, change):
+    """Where only a group of other machines helps, nobody is sent to raise the maximum of the present one."""
+    found = explained(World(pods=[asked, ON_IT], **FULL))
+    assert found.remedy is not None
+    assert (found.remedy.text, found.remedy.verified) == (change, True)
+
+
+def test_the_maximum_counts_the_pods_before():
+    """A pod behind others that wait for the same group is told the maximum that is enough for all of them."""
+    waiting = [pod(name, cpu="4") for name in ("a", "b", "c")]
+    found = explained(World(pods=[*waiting, ON_IT], **FULL), "c")
+    assert found.remedy is not None
+    assert found.remedy.text == "raise max of group g from 1 to 4"
+    bought = World(pods=[*waiting, ON_IT], nodes=FULL["nodes"], groups=[group("g", maximum=4, nodes=["n1"])])
+    assert bought.increases() == {"g": 3}
+
+
+def test_what_no_change_overcomes_is_named():
+    """Behind a maximum that can be raised, what then keeps the pod is in the first line and beside the change."""
+    world = World(pods=[pod("a", spec=LONELY), ON_IT], **FULL)
+    found = explained(world)
+    obstacle = "node(s) didn't match pod affinity rules"
+    assert found.sentence.startswith(f"No group takes it, and no change is known that would help: {obstacle}")
+    assert found.way_out.startswith(f"put this right, which no node does: {obstacle}")
+    [explainer] = [one for one in EXPLAINERS if one.kind == "pod"]
+    lines = explainer.lines(world, "default/a", world.now, "")
+    assert any(
+        line.startswith(f"  would help: raise max of group g from 1 to 2 (not enough alone: then {obstacle}")
+        for line in lines
+    )
+
+
+def test_a_volume_elsewhere_asks_for_a_group_there():
+    """A pod whose volume is in a zone without a group is offered a group in that zone."""
+    groups = [group("g", made=template(labels={ZONE: "a"}))]
+    world = World(pods=[pod("a", **DATA)], groups=groups, volumes=bound_in("c"))
+    found = explained(world)
+    assert found.remedy is not None
+    assert (found.remedy.text, found.remedy.verified) == (
+        "add a group like g in zone c, where its volume v1 is",
+        True,
+    )
+
+
+def test_a_missing_claim_is_named_once():
+    """A claim that is not there is what keeps the pod from every node, and is said once."""
+    world = World(pods=[pod("a", **DATA)], groups=[group("g")], volumes=bound_in("c"))
+    lost = pod("a", spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "lost"}}]})
+    assert world.increases(pods=[lost]) == {}
+    found = explain_pod(world.state, ("default", "a"), world.now)
+    assert found.groups[0].why == 'persistentvolumeclaim "lost" not found'
