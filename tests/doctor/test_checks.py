@@ -302,18 +302,14 @@ def test_what_the_cloud_says_of_its_groups():
     assert one.seen == "it has scaling policy cpu-60"
 
 
-def zonal(zone):
+def zonal(zone, key="topology.kubernetes.io/zone"):
     volume = {
         "metadata": {"name": "pv"},
         "spec": {
             "nodeAffinity": {
                 "required": {
                     "nodeSelectorTerms": [
-                        {
-                            "matchExpressions": [
-                                {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
-                            ]
-                        }
+                        {"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}
                     ]
                 }
             }
@@ -335,14 +331,30 @@ def test_a_zonal_volume_in_a_group_over_zones():
     )
     nodes = (node("n1", labels={"topology.kubernetes.io/zone": "a"}),)
 
-    def reported(*zones):
+    def reported(*zones, key="topology.kubernetes.io/zone"):
         offerings = tuple(Offering(zone=zone) for zone in zones)
         groups = (group("g", nodes=["n1"], offerings=offerings),)
-        return found("zones", pods=(bound,), nodes=nodes, groups=groups, **zonal("a"))
+        return found("zones", pods=(bound,), nodes=nodes, groups=groups, **zonal("a", key))
 
     (one,) = reported("a", "b")
     assert one.seen == "its volume is in zone a, and node group g is over zones a, b"
+    assert reported("a", "b", key="topology.gke.io/zone") == [one]
     assert reported("a") == []
+
+
+def test_a_pod_without_a_node_may_have_a_group_of_its_zone():
+    """Beside a group over zones, one of the volume's zone alone can grow for a waiting pod: nothing is reported."""
+    bound = pod("db", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
+
+    def reported(alone):
+        offerings = {"wide": ("a", "b"), "alone": (alone,)}
+        groups = tuple(
+            group(name, offerings=tuple(Offering(zone=zone) for zone in zones))
+            for name, zones in offerings.items()
+        )
+        return len(found("zones", pods=(bound,), groups=groups, **zonal("a")))
+
+    assert (reported("a"), reported("b")) == (0, 1)
 
 
 def test_pods_that_block_a_node_for_ever():

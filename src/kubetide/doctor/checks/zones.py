@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
+from kubetide.nodes.explain.waiting.volume_changes import ZONE_KEYS, zones_of
 from kubetide.objects.pod import is_finished
-from kubetide.objects.storage import PersistentVolume
-
-ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the pods whose volume is in one zone, and whose node is of a group over several zones.
 
-    Such a pod that must start anew finds a node only if the group's next one comes up in its zone by chance.
+    Of pods without a node only those for whose zone there is no group of that zone alone. A pod of either sort finds a
+    node only if the group's next one comes up in its zone by chance.
     """
-    spread = {group: zones for group, zones in _zones_of_groups(snapshot).items() if len(zones) > 1}
+    zones_by_group = _zones_of_groups(snapshot)
+    spread = {group: zones for group, zones in zones_by_group.items() if len(zones) > 1}
+    alone = {min(zones) for zones in zones_by_group.values() if len(zones) == 1}
     if not spread:
         return
     bound = {
@@ -37,7 +38,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         )
         found = (volumes.get(bound.get((pod.metadata.namespace, name), "")) for name in names)
         zones = {zone for volume in found if volume is not None for zone in zones_of(volume)}
-        if len(zones) != 1:
+        if len(zones) != 1 or (not pod.spec.node_name and zones <= alone):
             continue
         shown = group if group in spread else min(spread)
         assert shown is not None
@@ -53,29 +54,12 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def zones_of(volume: PersistentVolume) -> tuple[str, ...]:
-    """Return the zones that a volume can be used in; none where its node affinity names none."""
-    affinity = volume.spec.node_affinity
-    required = affinity.required if affinity is not None else None
-    return tuple(
-        sorted(
-            {
-                value
-                for term in (required.node_selector_terms or () if required is not None else ())
-                for one in term.match_expressions or ()
-                if one.key in ZONES and one.operator == "In"
-                for value in one.values or ()
-            }
-        )
-    )
-
-
 def _zones_of_groups(snapshot: Snapshot) -> dict[str, set[str]]:
     found = {group.id: {one.zone for one in group.offerings or () if one.zone} for group in snapshot.groups}
     for node in snapshot.nodes:
         group_id = snapshot.node_state.group_of(node.metadata.name)
         labels = node.metadata.labels or {}
-        zone = next((labels[key] for key in ZONES if labels.get(key)), "")
+        zone = next((labels[key] for key in ZONE_KEYS if labels.get(key)), "")
         if group_id is not None and zone:
             found[group_id].add(zone)
     return found
