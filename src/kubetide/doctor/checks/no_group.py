@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.answers import PodExplanation, explain_pod
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
@@ -25,7 +25,10 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             owner = controller_of(pod.metadata)
             name = pod.metadata.name if owner is None else f"{owner.kind}/{owner.name}"
             alike.setdefault((pod.metadata.namespace, name), []).append(pod)
+    if len(alike) > _MOST:
+        yield _left_out(len(alike) - _MOST)
     for pods in list(alike.values())[:_MOST]:
+        pods.sort(key=lambda pod: pod.metadata.name)
         meta = pods[0].metadata
         found = explain_pod(snapshot.node_state, (meta.namespace, meta.name), snapshot.now)
         if found.status != "refused":
@@ -38,7 +41,29 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             object=f"Pod {meta.namespace}/{meta.name}{more}",
             seen=f"no node group would take it: {refusals}",
             why="it waits for ever: no node that can be bought helps it",
-            fix=found.remedy.text + f" (group {found.remedy.group})"
-            if found.remedy is not None
-            else "ask less, drop a constraint, or add a group that meets all of them",
+            fix=_fix(snapshot, found, pods),
         )
+
+
+def _left_out(workloads: int) -> Finding:
+    verb = "workload has" if workloads == 1 else "workloads have"
+    return Finding(
+        check="no-group",
+        severity="info",
+        object="waiting pods",
+        seen=f"{workloads} {verb} pods that wait and were not asked about: only those of the first {_MOST} are",
+        why="what keeps their pods may be something else",
+        fix="put right what is found, and ask again; `kubetide explain pod` answers about any pod of a run",
+    )
+
+
+def _fix(snapshot: Snapshot, found: PodExplanation, pods: list[Pod]) -> str:
+    """Return the smallest change that helps all of the like pods, of which the first was explained."""
+    remedy, last = found.remedy, pods[-1].metadata
+    if remedy is None:
+        return found.way_out
+    if len(pods) > 1 and any(change.kind == "max_size" for change in remedy.changes):
+        # One node more is enough for the first pod; the last one says how many all of them need.
+        said = explain_pod(snapshot.node_state, (last.namespace, last.name), snapshot.now).remedy
+        remedy = said if said is not None and said.group == remedy.group else remedy
+    return f"{remedy.text} (group {remedy.group})"

@@ -1,0 +1,28 @@
+"""What the doctor says of pods that wait and of groups that cannot grow."""
+
+from __future__ import annotations
+
+from tests.doctor.test_checks import found
+from tests.nodes.frozen import group, node, pod
+
+
+def test_the_maximum_that_is_named_is_enough_for_all_like_pods():
+    """Of three pods of one workload the fix counts all, not only the first."""
+    body = {"nodeName": "n1"}
+    pods = [pod(name, cpu="3") for name in ("a", "b", "c")] + [pod("z", of="db", cpu="3", spec=body)]
+    groups = (group("g", maximum=1, nodes=["n1"]),)
+    (one,) = found("no-group", pods=tuple(pods), nodes=(node("n1"),), groups=groups)
+    assert (one.object, one.fix) == (
+        "Pod default/a (and 2 like it)",
+        "raise max of group g from 1 to 4 (group g)",
+    )
+
+
+def test_workloads_that_were_not_asked_about_are_counted():
+    """Beyond the first twenty workloads the doctor says how many it left out."""
+    pods = tuple(pod(f"p{at:02}", cpu="64", of=f"w{at:02}") for at in range(22))
+    reported = found("no-group", pods=pods, groups=(group("g"),))
+    assert len([one for one in reported if one.severity == "critical"]) == 20
+    assert [one.seen for one in reported if one.severity == "info"] == [
+        "2 workloads have pods that wait and were not asked about: only those of the first 20 are"
+    ]
