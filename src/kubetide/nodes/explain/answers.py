@@ -87,7 +87,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         price_per_hour: What the node costs, and so what lifting the obstacle saves; None where it is not known.
-        way_out: What a person can do about the blocking pod; empty where nothing blocks.
+        way_out: What a person can do about the blocking pod, or about what else keeps the node; empty for nothing.
         goes: When the node may go, in words; empty where that is not known.
         filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
         consolidated: What consolidation does with it, what that saves and what it waits for; empty for nothing.
@@ -203,7 +203,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     return replace(
         found,
         price_per_hour=price_of(state, found.group),
-        way_out=fix_for(found.blocking_reason),
+        way_out=fix_for(found.blocking_reason or found.reason),
         goes=removal_sentence(state, name, found.reason, found.blocking_pod)
         if found.status != "deleting"
         else "",

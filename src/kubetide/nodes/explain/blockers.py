@@ -1,11 +1,11 @@
-"""How to unblock a node that a pod keeps: the fix for each blocking reason."""
+"""How to unblock a node that stays: the fix for each reason of a pod that keeps it, and of the node."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from kubetide.nodes.scale_down.names import SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES
+from kubetide.nodes.scale_down.names import SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES, SCALE_DOWN_DISABLED
 
 _WAYS: Final[Mapping[str, str]] = {
     "ControllerNotFound": "delete the pod, or make its controller again",
@@ -18,6 +18,8 @@ _WAYS: Final[Mapping[str, str]] = {
     "UnmovableKubeSystemPod": f'give it a PodDisruptionBudget, annotate it {SAFE_TO_EVICT}: "true", or set '
     "--skip-nodes-with-system-pods=false",
     "NotEnoughPdb": "let its PodDisruptionBudget allow one pod more to go",
+    "NodeGroupMinSizeReached": "lower the group's minimum at the cloud",
+    "ScaleDownDisabledAnnotation": f"take the annotation {SCALE_DOWN_DISABLED} off the node",
 }
 
 LASTING: Final = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.answers import explain_pod
-from kubetide.nodes.explain.prospects import last_simulated_verdict, price_of, removal_time
+from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.records.export import with_own_memory
 from kubetide.nodes.registry.backoff import is_backed_off
@@ -68,9 +68,10 @@ def _waiting(state: State, now: Instant) -> Table:
             alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
     rows: list[tuple[Cell, ...]] = []
     for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
-        why = ""
         if index < _MOST_EXPLAINED:
             why = explain_pod(state, (namespace, pods[0]), now).sentence
+        else:
+            why = f"ask: kubetide explain pod {namespace}/{pods[0]}"
         rows.append((f"{namespace}/{owner_name}", len(pods), why))
     return Table("waiting pods", ("pods of", "count", "why"), tuple(rows))
 
@@ -84,10 +85,14 @@ def _nodes(state: State) -> Table:
     unremovable = {one.node: one for one in memory.status.unremovable}
     for name in sorted(memory.unneeded):
         group = state.group_of(name)
-        if name in memory.deletions or name in unremovable or group is None:
+        verdict = unremovable.get(name)
+        blocked = verdict is not None and last_simulated_verdict(state, verdict).blocking_pod
+        if name in memory.deletions or blocked or group is None:
             continue
         at = removal_time(state, name)
         text = "" if at is None else f"may go from {format_rfc3339(at)} on"
+        if verdict is not None and verdict.reason not in TIME_ALONE:
+            text = f"stays: {verdict.reason}"
         rows.append((name, group, "unneeded", text, price_of(state, group)))
     for name, verdict in sorted(unremovable.items()):
         one = last_simulated_verdict(state, verdict)

@@ -10,6 +10,9 @@ from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 
+TIME_ALONE = frozenset({"NotUnneededLongEnough", "NotUnreadyLongEnough"})
+"""Reasons of a node that stays which the passing of time ends."""
+
 
 def price_of(state: State, group_id: str) -> float | None:
     """Return the hourly price of one node of the group; None if it is unknown."""
@@ -56,7 +59,7 @@ def removal_sentence(state: State, node_name: str, reason: str, blocking_pod: st
         return f"when that pod no longer keeps it, and it has then been unneeded for {format_duration(time)}"
     if reason == "NotUnderutilized":
         return f"when its utilization has been below the threshold for {format_duration(time)}"
-    if at is not None:
+    if at is not None and (not reason or reason in TIME_ALONE):
         return f"from {format_rfc3339(at)} on, if it stays unneeded and nothing else holds scale-down"
     return ""
 

@@ -155,8 +155,8 @@ def local_storage(pod: Pod, context: DrainContext) -> Answer | None:
     safe = annotation(pod, SAFE_TO_EVICT_LOCAL_VOLUMES).split(",")
     for volume in pod.spec.volumes or ():
         if _is_local(volume) and volume.name not in safe:
-            kind = "hostPath" if volume.host_path is not None else "emptyDir"
-            return block("LocalStorageRequested", f"volume {volume.name} is a {kind} on the node")
+            kind = "a hostPath" if volume.host_path is not None else "an emptyDir"
+            return block("LocalStorageRequested", f"volume {volume.name} is {kind} on the node")
     return None
 
 
