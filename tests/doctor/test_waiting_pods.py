@@ -26,3 +26,25 @@ def test_workloads_that_were_not_asked_about_are_counted():
     assert [one.seen for one in reported if one.severity == "info"] == [
         "2 workloads have pods that wait and were not asked about: only those of the first 20 are"
     ]
+
+
+def test_a_group_at_its_maximum_counts_the_pods_that_nodes_are_bought_for():
+    """An expendable pod waits for free capacity, so it makes no maximum too low."""
+    full = (group("g", nodes=["n1"], maximum=1),)
+    expendable = pod("low", spec={"priority": -20})
+    (one,) = found("group-maximum", groups=full, pods=(expendable,))
+    assert (one.severity, one.seen) == ("info", "it has 1 node, its maximum of 1")
+    (one,) = found("group-maximum", groups=full, pods=(expendable, pod("a")))
+    assert one.seen == "it has 1 node, its maximum of 1, while 1 pod waits for a node of some group"
+
+
+def test_a_node_of_a_group_at_its_minimum_costs_nothing():
+    """A pod that blocks the last node of the minimum costs nothing; one of a node more costs its price."""
+    blocking = pod("naked", kind="", node="n1")
+
+    def cost(minimum):
+        groups = (group("g", minimum=minimum, nodes=["n1"], price_per_hour=0.5),)
+        (one,) = found("scale-down-blockers", groups=groups, nodes=(node("n1"),), pods=(blocking,))
+        return one.cost_per_hour
+
+    assert (cost(1), cost(0)) == (None, 0.5)

@@ -50,7 +50,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
                     check="competing-controllers",
                     severity="info",
                     object=f"controller {manager}",
-                    seen=f"it serves {len(hpas)} HPAs ({', '.join(sorted(hpas)[:_SHOWN])}), and kubetide serves others",
+                    seen=f"it serves {len(hpas)} {'HPA' if len(hpas) == 1 else 'HPAs'} ({', '.join(sorted(hpas)[:_SHOWN])}), and kubetide serves others",
                     why="kubetide leaves them alone until they are handed over",
                     fix="`kubetide handover --to kubetide --wait 10m` moves them",
                 )

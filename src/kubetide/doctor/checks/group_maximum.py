@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import GroupStatus, Snapshot
 from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.scale_down.pods import is_expendable
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the groups at their maximum: a warning while pods wait, else information."""
-    waiting = sum(1 for pod in snapshot.pods if is_unschedulable(pod, snapshot.settings))
+    settings = snapshot.settings
+    waiting = sum(
+        is_unschedulable(pod, settings) and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
+        for pod in snapshot.pods
+    )
+    wait = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
     for group in sizes(snapshot):
         if group.max_size <= 0 or group.target_size < group.max_size:
             continue
@@ -19,8 +25,8 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             check="group-maximum",
             severity="warning" if waiting else "info",
             object=f"node group {group.name}",
-            seen=f"it has {group.target_size} nodes, its maximum"
-            + (f", while {waiting} pods wait for a node" if waiting else ""),
+            seen=f"it has {group.target_size} {'node' if group.target_size == 1 else 'nodes'}, its maximum of {group.max_size}"
+            + (f", while {wait} for a node of some group" if waiting else ""),
             why="it cannot grow with more load",
             fix="raise its maximum at the cloud, or offer another group for the same pods",
         )

@@ -39,7 +39,10 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             if answer.outcome == "block" and answer.reason in LASTING:
                 blocked.append((pod, answer))
         if blocked:
-            yield _finding(node, group, blocked, state.groups[group].price_per_hour)
+            known = state.groups[group]
+            # At the minimum the node stays without these pods as well: they cost nothing.
+            costs = known.price_per_hour if known.target_size > known.min_size else None
+            yield _finding(node, group, blocked, costs)
 
 
 def _finding(node: Node, group: str, blocked: list[tuple[Pod, Answer]], price: float | None) -> Finding:
