@@ -42,7 +42,7 @@ def test_the_page_in_a_browser(tmp_path):
     before, after = made.timeline(services=("storefront", WILD)), made.timeline(services=("storefront", WILD))
     after.cost = [2 * one for one in after.cost]
     parting = Divergence(
-        before.marks[0].at, Side((before.marks[0],)), Side((), ("11:20:00 2 replicas are right",))
+        before.marks[0].at, Side((before.marks[0],)), Side((), ("11:20:00 it stays at 2 replicas",))
     )
     page = tmp_path / "what-if.html"
     write_comparison(page, run(before), run(after), parting, ["group/general.max=9", WILD])
@@ -54,7 +54,7 @@ def test_the_page_in_a_browser(tmp_path):
         assert ["cost,", "USD", "0.24", "0.48", "+0.24", "(+100.0%)"] in cells
         sides = [side.text for side in browser.find_elements("css selector", ".sides > div")]
         assert sides[0].startswith("as it is\ndefault/storefront: scaled from 2 to 4")
-        assert sides[1] == "with changes\ndecided nothing\n11:20:00 2 replicas are right"
+        assert sides[1] == "with changes\ndecided nothing\n11:20:00 it stays at 2 replicas"
         assert [one.text for one in browser.find_elements("css selector", ".changes li")][1] == WILD
         assert browser.find_elements("css selector", "b:not(.legend b)") == []
         marks = browser.find_elements(

@@ -132,3 +132,16 @@ def test_the_command_prints_text_json_and_yaml(waiting):
     assert as_json == as_yaml
     assert as_json["tables"]["waiting pods"][0]["count"] == 2
     assert as_json["loops"][0]["lastTick"] == "2026-03-02T00:09:45Z"
+
+
+def test_an_hpa_that_never_decided_desires_nothing(tmp_path):
+    """Where its metric fails from the beginning, nobody reads that it wants no pods at all."""
+    scenario = small(duration="3m")
+    bare = tuple(
+        one.replace("requests: {cpu: 200m, memory: 128Mi}", "limits: {}") for one in scenario.manifests
+    )
+    scenario = replace(scenario, manifests=bare)
+    run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=lambda _: None)
+    (row,) = status_of(tmp_path)[0].tables["hpas"]
+    assert (row["current"] > 0, row["desired"]) == (True, None)
+    assert "missing request for cpu" in row["limited by"]

@@ -69,7 +69,7 @@ VOCABULARY = Vocabulary(
         "RescaleAdvised": "{subject}: would be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
         "RescaleRefused": "{subject}: the change from {current} to {desired} was refused: {error}",
-        "NothingToDo": "{current} replicas are right",
+        "NothingToDo": "it stays at {current:replica}",
     },
     actions=("Rescaled", "RescaleAdvised", "RescaleRefused"),
     fruitless=("RescaleAdvised", "RescaleRefused"),
