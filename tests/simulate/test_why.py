@@ -85,6 +85,15 @@ def test_a_name_that_is_not_there_gets_the_nearest(run):
         why(run, "nodegroup", "wide2")
 
 
+def test_the_name_of_a_workload_offers_its_pods(run):
+    """Whoever names a Deployment, or forgets the namespace, reads the pods that are meant."""
+    pod = report_pod(run)
+    with pytest.raises(WhyError, match="did you mean default/report-"):
+        why(run, "pod", "report")
+    with pytest.raises(WhyError, match=f"did you mean default/{pod}"):
+        explain_object(run, "pod", pod, namespace="shop", at=None)
+
+
 def test_a_folder_without_records_is_named(tmp_path):
     """A folder without records is reported as one."""
     with pytest.raises(RecordError, match="--out"):

@@ -49,6 +49,8 @@ SCALING = ("horizontal",)
 
 _HISTORY = 12
 _WITH_REASONS = 3
+_MOST_NEAR = 3
+"""Names that are offered in the place of one that is not there."""
 
 
 class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -250,7 +252,12 @@ def _explainer_of(kind: str, folder: Path | None) -> tuple[Explaining, Explainer
 def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError:
     import difflib  # noqa: PLC0415  only where there is nothing to explain
 
-    near = difflib.get_close_matches(subject, there, n=3)
+    # The name of a workload stands for its pods, and a name without its namespace for those of any.
+    name = subject.rpartition("/")[2]
+    begins = sorted(one for one in there if one.startswith(f"{subject}-"))
+    elsewhere = sorted(one for one in there if one.rpartition("/")[2] == name)
+    like = difflib.get_close_matches(subject, there, n=_MOST_NEAR)
+    near = list(dict.fromkeys((*begins, *elsewhere, *like)))[:_MOST_NEAR]
     if near:
         hint = f"did you mean {', '.join(near)}?"
     elif there:
