@@ -181,3 +181,9 @@ def test_a_duration_that_cannot_be_read(tmp_path):
     result = CliRunner().invoke(cli, ["doctor", "web-shop", "--after", "soon"])
     assert result.exit_code == 2
     assert "'soon' is no duration; write 30m or 2h" in result.output
+
+
+@pytest.mark.parametrize("groups", ["5", "[{name: a, health: {minSize: abc}}]", "[{name: a, scaleUp: [1]}]"])
+def test_a_status_of_another_form_stops_nothing(groups):
+    """A status document that another program has spoilt has no groups, and the doctor goes on."""
+    assert read_statuses(f"nodeGroups: {groups}") == ()

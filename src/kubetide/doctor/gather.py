@@ -119,7 +119,10 @@ def read_statuses(text: str) -> tuple[GroupStatus, ...]:
     except yaml.YAMLError:
         return ()
     groups = document.get("nodeGroups") if isinstance(document, dict) else None
-    return tuple(_status(one) for one in groups or () if isinstance(one, dict) and one.get("name"))
+    try:
+        return tuple(_status(one) for one in groups or () if isinstance(one, dict) and one.get("name"))
+    except (AttributeError, TypeError, ValueError):  # text where a map, a list or a number belongs
+        return ()
 
 
 def _status(one: dict[str, Any]) -> GroupStatus:
