@@ -177,6 +177,8 @@ BAD = [
     ({"scan-intervall": "10s"}, "--scan-intervall: unknown flag; did you mean --scan-interval?"),
     ({"zzzzzzzz": 1}, "--zzzzzzzz: unknown flag; see docs/settings.md"),
     ({"scan-interval": "ten"}, "--scan-interval: 'ten' cannot be read; it takes a duration such as 10m"),
+    ({"scan-interval": "0s"}, "scan-interval must be greater than 0, but got 0 ns"),
+    ({"scan-interval": "-1s"}, "scan-interval must be greater than 0"),
     ({"scan-interval": 10}, "--scan-interval: 10 cannot be read; it takes a duration such as 10m"),
     ({"max-nodes-total": 10**30}, f"--max-nodes-total: {10**30} does not fit into 64 bits"),
     ({"max-nodes-total": "many"}, "--max-nodes-total: 'many' cannot be read; it takes a whole number"),

@@ -251,8 +251,10 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     """Requested replicas that do not exist after so long buy no more nodes."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""
+        """Raise ValueError for a limit that is not ``<min>:<max>``, and for a number out of its range."""
         super().__post_init__()
+        if self.scan_interval <= 0:
+            raise ValueError(f"scan-interval must be greater than 0, but got {self.scan_interval} ns")
         parse_range(self.cores_total, "cores-total")
         parse_range(self.memory_total, "memory-total")
         for text in self.gpu_total:
