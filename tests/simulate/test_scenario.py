@@ -167,9 +167,13 @@ def test_a_wrong_form_is_reported(tmp_path, path, value, field, fix):
     assert fix in line
 
 
+HOSTNAME = "nodeGroups[1] (two).labels[kubernetes.io/hostname]"
 CONTENT = [
     ("name", " ", "name", "give the scenario a name"),
     ("start", "tomorrow", "start", "RFC 3339"),
+    ("start", "0001-01-01T00:00:00Z", "start", "is before 1970"),
+    ("start", "2262-04-11T00:00:00Z", "start", "after 2149"),
+    ("duration", "900000h", "duration", "more than a century"),
     ("duration", "ten", "duration", "'ten' is not a duration such as 10s or 1h30m"),
     ("duration", "0s", "duration", "greater than 0"),
     ("step", "0s", "step", "greater than 0"),
@@ -218,6 +222,9 @@ CONTENT = [
     ("services/0/baseMemory", "64MiB", "services[0] (web).baseMemory", "not a quantity"),
     ("services/0/latency", "20", "services[0] (web).latency", "not a duration"),
     ("services/0/sloLatency", "0s", "services[0] (web).sloLatency", "greater than 0"),
+    ("services/0/cpuSecondsPerRequest", 1e300, "services[0] (web).cpuSecondsPerRequest", "more than 1e+12"),
+    ("services/0/load/daily/peak", 1e308, "services[0] (web).load.daily.peak", "1e+308 is more than 1e+12"),
+    ("services/0/load/multiplier", 1e308, "services[0] (web).load.multiplier", "more than 1e+12"),
     ("services/0/deployment", "wed", "services[0] (wed).deployment", "there are: default/web"),
     ("services/0/deployment", REMOVED, "services[0]", "has neither; state either `deployment`"),
     ("services/0/selector", {"a": "b"}, "services[0] (web)", "has both; state either `deployment`"),
@@ -229,6 +236,12 @@ CONTENT = [
     ("services/0/load/unit", "rps", "services[0] (web).load.unit", "requests/s"),
     ("services/0/load/step", "0s", "services[0] (web).load.step", "greater than 0"),
     ("services/0/load/window", ["a", "2026-01-01T00:00:00Z"], "services[0] (web).load.window[0]", "RFC 3339"),
+    (
+        "services/0/load/window",
+        ["2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"],
+        "services[0] (web).load.window",
+        "write the earlier time first",
+    ),
     ("services/0/load/daily/low", 9, "services[0] (web).load.daily.low", "not between 0 and peak 2"),
     ("services/0/load/daily/noise", -1, "services[0] (web).load.daily.noise", "0 or more"),
     ("services/0/load/daily/peakAt", "25:00", "services[0] (web).load.daily.peakAt", "a time of day such as"),
@@ -236,6 +249,7 @@ CONTENT = [
     ("services/0/load/daily/burst/rise", "-1s", "services[0] (web).load.daily.burst.rise", "0 or more"),
     ("services/0/load/daily/burst/height", 0, "services[0] (web).load.daily.burst.height", "greater than 0"),
     ("flags/scan-intervall", "10s", "flags[scan-intervall]", "did you mean --scan-interval?"),
+    ("flags/scan-interval", "0s", "flags[scan-interval]", "greater than 0"),
     ("flags/scan-interval", "soon", "flags[scan-interval]", "a duration such as 10m"),
     ("flags/expander", "least-cost", "nodeGroups[0] (one).pricePerHour", "instanceTypes.big.pricePerHour"),
     ("faults/0/kind", "stockout", "faults[0].kind", "did you mean `stock-out`?"),
@@ -250,10 +264,19 @@ CONTENT = [
     ("show/speed", 1e6, "show.speed", "at most 100,000"),
     ("step", "11m", "step", "longer than the run, 10m"),
     ("nodeGroups/1/name", "Two_", "nodeGroups[1] (Two_).name", "lower case"),
+    ("nodeGroups/1/name", "x" * 58, f"nodeGroups[1] ({'x' * 58}).name", "which leaves it 57"),
+    ("nodeGroups/1/pricePerHour", 1e308, "nodeGroups[1] (two).pricePerHour", "more than 1e+12"),
     ("nodeGroups/1/zone", "zone a", "nodeGroups[1] (two).zone", "'zone a'"),
     ("nodeGroups/1/labels", {"a b": "c"}, "nodeGroups[1] (two).labels[a b]", "'a b'"),
     ("nodeGroups/1/labels", {"a": "-c"}, "nodeGroups[1] (two).labels[a]", "'-c'"),
     ("nodeGroups/0/taints/0/key", "a/b/c", "nodeGroups[0] (one).taints[0].key", "'a/b/c'"),
+    (
+        "nodeGroups/0/taints",
+        [{"key": "a"}, {"key": "a", "value": "b"}],
+        "nodeGroups[0] (one).taints[1]",
+        "twice",
+    ),
+    ("nodeGroups/1/labels", {"kubernetes.io/hostname": "x"}, HOSTNAME, "leave it out"),
     ("manifests", [DEPLOYMENT, DEPLOYMENT], "manifests", "Deployment default/web stands twice"),
     ("instanceTypes/big/memory", "512MB", "instanceTypes[big].memory", "did you mean 512M or 512Mi?"),
     ("services/0/load/step", "25h", "services[0] (web).load.step", "longer than a day"),
@@ -276,6 +299,13 @@ def test_a_wrong_value_is_reported(tmp_path, path, value, field, fix):
     assert line.startswith(f"{tmp_path}/scenario.yaml line ")
     assert f": {field}: " in line
     assert fix in line
+
+
+def test_a_node_can_bear_the_name_of_its_instance_type(tmp_path):
+    """A type's name is a label of its nodes, so a group of a type whose name cannot be one is refused."""
+    named = {"instanceTypes/two cores": {"cpu": 2, "memory": "8Gi"}, "nodeGroups/1/instanceType": "two cores"}
+    [line] = refused(written(tmp_path, named))
+    assert "nodeGroups[1] (two).instanceType: 'two cores': a valid label" in line
 
 
 def test_the_line_is_the_one_of_the_field(tmp_path):
@@ -413,6 +443,7 @@ TRACE_MISTAKES = [
     (["0,1", "60,1", "30,1"], "t.csv:3: time .* does not come after"),
     (["0,1", "60,-1"], "t.csv:2: -1 is negative"),
     (["0,1", "60,nan"], "t.csv:2: nan is not a finite number"),
+    (["0,1", "60,1e300"], "t.csv:2: 1e300 is more than 1e\\+12"),
     (["0,1", "60,x"], "t.csv:2: 'x' is not a number"),
     (["0,1", "60,1"], "t.csv: covers .* shorten the run"),
     (["time;v", "0;1", "60;1"], "t.csv:3: columns parted by semicolons; write `time,value`"),

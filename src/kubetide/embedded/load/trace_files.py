@@ -15,6 +15,8 @@ from kubetide.units.time import Duration, Instant, format_duration, format_rfc33
 UNITS: tuple[str, ...] = ("requests/s", "requests/step")
 GAPS: tuple[str, ...] = ("error", "hold")
 
+_MOST = 1e12
+"""A greater value is a slip, and sums of such values overflow."""
 _LONGEST_HELD = 1_000_000
 """Missing steps that ``hold`` fills at one place; more means that a time is wrong."""
 
@@ -220,6 +222,8 @@ class _Reader:
             raise TraceError(
                 f"{self.path}:{number}: {text} is not a finite number; write a number or leave the line out"
             )
+        if value > _MOST:
+            raise TraceError(f"{self.path}:{number}: {text} is more than {_MOST:g}; correct the value")
         if value < 0:
             raise TraceError(f"{self.path}:{number}: {text} is negative; requests are 0 or more")
         return value

@@ -57,11 +57,7 @@ def _check_workload(
 
 
 def _check_service(check: Checker, service: ServiceSpec, where: str) -> None:
-    check.that(
-        service.cpu_seconds_per_request > 0,
-        f"{where}.cpuSecondsPerRequest",
-        f"{service.cpu_seconds_per_request} must be greater than 0",
-    )
+    check.number(service.cpu_seconds_per_request, f"{where}.cpuSecondsPerRequest", positive=True)
     for field in ("base_cpu", "base_memory", "memory_per_request", "leak_per_hour"):
         check.quantity(getattr(service, field), f"{where}.{json_name(field)}")
     check.duration(service.latency, f"{where}.latency")
@@ -73,11 +69,7 @@ def _check_service(check: Checker, service: ServiceSpec, where: str) -> None:
 def _check_rollouts(check: Checker, scenario: Scenario, service: ServiceSpec, where: str) -> None:
     """Find what is wrong with the start of a service's containers and with its new images."""
     if service.startup is not None:
-        check.that(
-            service.startup.cpu_seconds > 0,
-            f"{where}.startup.cpuSeconds",
-            f"{service.startup.cpu_seconds} must be greater than 0",
-        )
+        check.number(service.startup.cpu_seconds, f"{where}.startup.cpuSeconds", positive=True)
         check.quantity(service.startup.cpu, f"{where}.startup.cpu", positive=True)
     for number, rollout in enumerate(service.rollouts):
         field = f"{where}.rollouts[{number}]"
@@ -131,7 +123,7 @@ def _check_load(check: Checker, load: LoadSpec, where: str, base: Path) -> None:
         f"has {'neither' if load.trace is None else 'both'}; "
         "state either `trace` (a file) or `daily` (an invented day)",
     )
-    check.that(load.multiplier > 0, f"{where}.multiplier", f"{load.multiplier} must be greater than 0")
+    check.number(load.multiplier, f"{where}.multiplier", positive=True)
     check.one_of(load.gaps, _GAPS, f"{where}.gaps", "treatment of gaps")
     check.one_of(load.unit, _UNITS, f"{where}.unit", "unit")
     if load.trace is not None:
@@ -151,6 +143,7 @@ def _check_load(check: Checker, load: LoadSpec, where: str, base: Path) -> None:
     if load.window is not None:
         for number, text in enumerate(load.window):
             check.parses(parse_rfc3339, text, f"{where}.window[{number}]")
+        check.parses(_in_order, load.window, f"{where}.window")
     if load.daily is not None:
         _check_daily(check, load.daily, f"{where}.daily")
 
@@ -161,12 +154,21 @@ def _check_daily(check: Checker, daily: DailySpec, where: str) -> None:
         f"{where}.low",
         f"{daily.low} is not between 0 and peak {daily.peak}",
     )
+    check.number(daily.peak, f"{where}.peak")
     check.parses(parse_time_of_day, daily.peak_at, f"{where}.peakAt")
-    check.that(daily.noise >= 0, f"{where}.noise", f"{daily.noise} must be 0 or more")
+    check.number(daily.noise, f"{where}.noise")
     if daily.burst is not None:
         check.parses(parse_time_of_day, daily.burst.at, f"{where}.burst.at")
-        check.that(
-            daily.burst.height > 0, f"{where}.burst.height", f"{daily.burst.height} must be greater than 0"
-        )
+        check.number(daily.burst.height, f"{where}.burst.height", positive=True)
         for field in ("rise", "hold", "fall"):
             check.duration(getattr(daily.burst, field), f"{where}.burst.{field}")
+
+
+def _in_order(window: tuple[str, str]) -> None:
+    """Raise ValueError for a window that ends before it begins; what is no time is reported elsewhere."""
+    try:
+        begin, end = map(parse_rfc3339, window)
+    except ValueError:
+        return
+    if end <= begin:
+        raise ValueError(f"{window[1]} is not after {window[0]}; write the earlier time first")

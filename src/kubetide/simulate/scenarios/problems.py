@@ -12,6 +12,9 @@ from kubetide.objects.yaml_reading import Document
 from kubetide.simulate.scenarios.spec import ScenarioError, read_duration
 from kubetide.units.quantity import Quantity, QuantityError
 
+_MOST = 1e12
+"""Of a load or a price: a greater number is a slip, and what it is multiplied with and summed up to stays finite."""
+
 
 class Checker:
     """Collects problems, so that one run reports all of them."""
@@ -51,6 +54,12 @@ class Checker:
             field,
             f"{text!r} must be {'greater than 0' if least else '0 or more'}",
         )
+
+    def number(self, value: float, field: str, *, positive: bool = False) -> None:
+        """A number, 0 or more or greater than 0, and not so large that sums over a run overflow."""
+        holds = value > 0 if positive else value >= 0
+        self.that(holds, field, f"{value} must be {'greater than 0' if positive else '0 or more'}")
+        self.that(value <= _MOST, field, f"{value:g} is more than {_MOST:g}; lower it")
 
     def quantity(self, value: str | int, field: str, *, positive: bool = False) -> None:
         """A quantity, 0 or more, or greater than 0."""

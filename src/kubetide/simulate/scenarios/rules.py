@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
-from kubetide.embedded.cloud import CATALOGUE
+from kubetide.embedded.cloud import CATALOGUE, GROUP_LABEL
 from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
 from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
@@ -21,6 +21,7 @@ from kubetide.simulate.scenarios.machines import instance_type_of, no_instance_t
 from kubetide.simulate.scenarios.notices import duplicates_in, targets_missing
 from kubetide.simulate.scenarios.problems import Checker, nanoseconds
 from kubetide.simulate.scenarios.spec import (
+    CENTURY,
     FAULT_KINDS,
     MOST_SPEED,
     NEVER,
@@ -42,7 +43,13 @@ from kubetide.units.time import parse_rfc3339
 
 _MOST_DEVICES = 128
 """That one ResourceSlice may hold."""
+_FIRST, _LAST = "1970-01-01T00:00:00Z", "2150-01-01T00:00:00Z"
+"""Between these a run may begin."""
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_LONGEST_LABEL = 63
+_LONGEST_NAME = _LONGEST_LABEL - len("-xxxxx")
+"""Of a group: a node's name, which is a label of the node, adds a suffix to it."""
+_LABELS_OF_THE_RUN = (GROUP_LABEL, "kubernetes.io/hostname")
 _WITHOUT_GROUP = ("api-error", "watch-expiry")
 
 
@@ -52,6 +59,7 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     check.that(bool(scenario.name.strip()), "name", "empty; give the scenario a name")
     check.parses(parse_rfc3339, scenario.start, "start")
     check.duration(scenario.duration, "duration", least=1)
+    _check_years(check, scenario)
     check.duration(scenario.step, "step", least=1)
     duration, step = nanoseconds(scenario.duration), nanoseconds(scenario.step)
     check.that(
@@ -82,6 +90,26 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     check.finish()
 
 
+def _check_years(check: Checker, scenario: Scenario) -> None:
+    """Times are stored as nanoseconds since 1970 in 64 bits; a live run without an end lasts a century."""
+    try:
+        start = parse_rfc3339(scenario.start)
+    except ValueError:
+        return
+    first, last = (year[:4] for year in (_FIRST, _LAST))
+    check.that(
+        parse_rfc3339(_FIRST) <= start < parse_rfc3339(_LAST),
+        "start",
+        f"{scenario.start} is before {first} or after {int(last) - 1}; choose a year in between",
+    )
+    duration = nanoseconds(scenario.duration)
+    check.that(
+        duration is None or duration <= CENTURY,
+        "duration",
+        f"{scenario.duration} is more than a century; lower it",
+    )
+
+
 def _check_instance_types(check: Checker, scenario: Scenario) -> None:
     for name, kind in scenario.instance_types.items():
         where = f"instanceTypes[{name}]"
@@ -94,9 +122,7 @@ def _check_instance_types(check: Checker, scenario: Scenario) -> None:
         check.quantity(kind.reserved_memory, f"{where}.reservedMemory")
         check.that(kind.pods > 0, f"{where}.pods", f"{kind.pods} must be greater than 0")
         check.that(kind.gpu >= 0, f"{where}.gpu", f"{kind.gpu} must be 0 or more")
-        check.that(
-            kind.price_per_hour >= 0, f"{where}.pricePerHour", f"{kind.price_per_hour} must be 0 or more"
-        )
+        check.number(kind.price_per_hour, f"{where}.pricePerHour")
         if check.count == before:
             check.parses(functools.partial(instance_type_of, name), kind, where)
 
@@ -130,10 +156,15 @@ def _check_groups(check: Checker, scenario: Scenario) -> None:
             check.that(
                 in_range, f"{where}.devices[{driver}]", f"{count} must be between 1 and {_MOST_DEVICES}"
             )
-        price = group.price_per_hour
-        check.that(price is None or price >= 0, f"{where}.pricePerHour", f"{price} must be 0 or more")
-        for number, taint in enumerate(group.taints):
-            check.one_of(taint.effect, _EFFECTS, f"{where}.taints[{number}].effect", "effect")
+        if group.price_per_hour is not None:
+            check.number(group.price_per_hour, f"{where}.pricePerHour")
+        effects = [(taint.key, taint.effect) for taint in group.taints]
+        for number, (key, effect) in enumerate(effects):
+            check.one_of(effect, _EFFECTS, f"{where}.taints[{number}].effect", "effect")
+            twice = (key, effect) in effects[:number]
+            check.that(
+                not twice, f"{where}.taints[{number}]", f"{key}:{effect} stands twice; leave one of them out"
+            )
 
 
 def _check_new_groups(check: Checker, scenario: Scenario) -> None:
@@ -147,6 +178,7 @@ def _check_new_groups(check: Checker, scenario: Scenario) -> None:
         check.that(not twice, f"newGroups.{field}", f"{', '.join(twice)} stands twice")
     for name in spec.instance_types:
         check.that(name in known, "newGroups.instanceTypes", no_instance_type(name, scenario.instance_types))
+        check.fits(label_value_errors(name), "newGroups.instanceTypes", name)
     for zone in spec.zones:
         check.fits(label_value_errors(zone), "newGroups.zones", zone)
     check.that(spec.max > 0, "newGroups.max", f"{spec.max} must be greater than 0")
@@ -157,10 +189,21 @@ def _check_new_groups(check: Checker, scenario: Scenario) -> None:
 def _check_names(check: Checker, group: NodeGroupSpec, where: str) -> None:
     """Name become parts of node names and values of labels, so the API server's rules hold for them."""
     check.fits(dns1123_label_errors(group.name), f"{where}.name", group.name)
+    length = len(group.name)
+    check.that(
+        length <= _LONGEST_NAME or length > _LONGEST_LABEL,
+        f"{where}.name",
+        f"{length} characters; nodes are named after their group, which leaves it {_LONGEST_NAME}",
+    )
     check.fits(label_value_errors(group.zone), f"{where}.zone", group.zone)
+    check.fits(label_value_errors(group.instance_type), f"{where}.instanceType", group.instance_type)
     for key, value in group.labels.items():
         check.fits(label_key_errors(key), f"{where}.labels[{key}]", key)
         check.fits(label_value_errors(value), f"{where}.labels[{key}]", value)
+        own = key in _LABELS_OF_THE_RUN
+        check.that(
+            not own, f"{where}.labels[{key}]", "each node gets its own value from the run; leave it out"
+        )
     for number, taint in enumerate(group.taints):
         check.fits(label_key_errors(taint.key), f"{where}.taints[{number}].key", taint.key)
         check.fits(label_value_errors(taint.value), f"{where}.taints[{number}].value", taint.value)

@@ -14,7 +14,7 @@ from kubetide.simulate.scenarios.scenario import (
     parse_time_of_day,
     start_of,
 )
-from kubetide.simulate.scenarios.spec import NEVER
+from kubetide.simulate.scenarios.spec import CENTURY, NEVER
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -28,7 +28,6 @@ from kubetide.units.time import (
 )
 
 _DAY, _HALF_DAY = hours(24), hours(12)
-_CENTURY = hours(24 * 36_525)
 _TIME_OF_DAY = re.compile(r"\d{1,2}(:\d\d){1,2}", re.ASCII)
 
 
@@ -90,7 +89,7 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
     if text is None:
         return after(start, parse_duration(scenario.duration))
     if text == NEVER:
-        return after(start, _CENTURY)
+        return after(start, CENTURY)
     try:
         end = moment_of(text, start)
     except ValueError:
@@ -112,7 +111,7 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
 
 def is_endless(scenario: Scenario, end: Instant) -> bool:
     """Return whether a show that ends then continues until it is stopped."""
-    return between(start_of(scenario), end) >= _CENTURY
+    return between(start_of(scenario), end) >= CENTURY
 
 
 def _just_before(text: str, start: Instant) -> bool:

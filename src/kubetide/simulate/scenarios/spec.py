@@ -14,7 +14,7 @@ import msgspec
 from kubetide.loop import DEFAULT
 from kubetide.objects.base import json_name
 from kubetide.ports.errors import KubetideError
-from kubetide.units.time import Duration, Instant, parse_duration, parse_rfc3339
+from kubetide.units.time import Duration, Instant, hours, parse_duration, parse_rfc3339
 
 
 class ScenarioError(KubetideError):
@@ -226,6 +226,9 @@ class Scenario(Part, frozen=True, kw_only=True):
 
 NEVER = "never"
 """The end of a show that goes on until it is ended from outside."""
+
+CENTURY = hours(24 * 36_525)
+"""The longest run, and how long a show without an end may go on."""
 
 MOST_SPEED = 100_000
 """Times real time; beyond it the machine's clock has too few steps in a second of the run."""
