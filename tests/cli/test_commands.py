@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
@@ -217,6 +219,39 @@ def test_records_that_are_not_there_are_not_pointed_to(tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "summary.json", "timeline.json"}
 
 
+@pytest.mark.parametrize(
+    "error", [BrokenPipeError(errno.EPIPE, "Broken pipe"), OSError(errno.ENOSPC, "No space")]
+)
+def test_the_files_of_a_run_do_not_wait_for_a_reader(tmp_path, monkeypatch, error):
+    """A summary that cannot be printed, because `head` has read enough or the disk is full, costs no file."""
+    line = timeline(steps=4)
+
+    class Unread(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise error
+
+    monkeypatch.setattr(sys, "stdout", Unread())
+    with pytest.raises(OSError, match=error.strerror):
+        finish(RunResult(line, summarize("shop", line), (), ()), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "summary.json", "timeline.json"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_sentence():
+    """An answer that standard output cannot take ends with a sentence and status 1, not with a traceback."""
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [*KUBETIDE, "examples"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    assert run.returncode == 1
+    assert run.stderr == "kubetide: cannot write standard output: No space left on device; free space there\n"
+
+
 @pytest.mark.slow
 def test_up_ends_when_nobody_reads(tmp_path):
     """When its reader closes the pipe, `up` stops as on Ctrl-C: no traceback, and the records are complete."""
@@ -231,6 +266,7 @@ def test_up_ends_when_nobody_reads(tmp_path):
         err = run.stderr.read()
         run.wait(timeout=PATIENCE_S)
     assert "Traceback" not in err
+    assert (tmp_path / "report.html").exists()
     assert call("replay", tmp_path).returncode == 0
 
 

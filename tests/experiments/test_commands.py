@@ -78,7 +78,7 @@ def test_policies_hold_and_fail(shop, tmp_path):
             }
         )
     )
-    junit = tmp_path / "results.xml"
+    junit = tmp_path / "new" / "results.xml"
     result = invoke("test", policy, "--junit", junit, "--out", tmp_path / "out")
     assert result.exit_code == 1, result.output
     assert "ok    podMinutes(web) <= baseline" in result.output

@@ -33,6 +33,8 @@ def held(text, *, timeline=None, baseline=None):
         ("always(replicas >= 3)", 17, "`(service)`"),
         ("always(replicas(web) >= 3 for 5m)", 27, "`for`"),
         ("never(pending > 50 for 5)", 24, "`5`"),
+        ("never(pending > 50 for -5m)", 24, "`-5m`"),
+        ("no node deleted within -4m of its creation", 24, "`-4m`"),
         ("always(pending < 3 between 25:00 and 18:00)", 28, "`25:00`"),
         ("always(pending < 3 between 08:00 and 18:00 Mars/Olympus)", 44, "a time zone"),
         ("no node deleted within 15m of their creation", 31, "`its`"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
 import sys
@@ -120,4 +121,10 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KubetideError as error:
         click.echo(f"kubetide: {error}", err=True)
+        sys.exit(FAILED)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        file = error.filename or "standard output"
+        click.echo(f"kubetide: cannot write {file}: {error.strerror}; free space there", err=True)
         sys.exit(FAILED)

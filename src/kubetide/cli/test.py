@@ -109,5 +109,11 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
     failed = sum(bool(case.failure) for case in cases)
     click.echo(f"\n{len(cases) - failed} held, {failed} failed")
     if junit is not None:
-        write_bytes_whole(junit, junit_xml(cases))
+        try:
+            junit.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes_whole(junit, junit_xml(cases))
+        except OSError as error:
+            raise PolicyError(
+                f"--junit {junit}: cannot be written: {error.strerror}; choose another file"
+            ) from error
     sys.exit(FAILED if failed else 0)

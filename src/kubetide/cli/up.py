@@ -58,19 +58,20 @@ class PlainView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        click.echo()
+        if self._read:
+            click.echo()
 
     def sample(self, timeline: Timeline) -> None:
         """Show nothing: decisions speak."""
 
     def mark(self, mark: Mark) -> None:
-        """Print the decision; when nobody reads any more, ends the run as Ctrl-C does."""
+        """Print the decision; when nobody reads any more, or the disk is full, end the run as Ctrl-C does."""
         from kubetide.simulate.outcome.decisions import decision_line
 
         if self._read:
             try:
                 click.echo(decision_line(mark))
-            except BrokenPipeError:
+            except OSError:
                 self._read = False
                 signal.raise_signal(signal.SIGINT)
 

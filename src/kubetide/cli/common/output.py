@@ -17,12 +17,14 @@ from kubetide.web.report import write_report
 
 
 def finish(result: RunResult, out: Path, *, strict: bool = False) -> None:
-    """Write report, summary and timeline, and prints the summary.
+    """Print the summary, and write report, summary and timeline, also where nobody reads what is printed.
 
     Exits with 1 if an invariant was broken, and with 3 if something could not scale and the run is ``strict``.
     """
-    click.echo(summary_table(result.summary))
-    write_results(result, out)
+    try:
+        click.echo(summary_table(result.summary))
+    finally:
+        write_results(result, out)
     click.echo()
     if result.pace is not None and result.pace.lost:
         click.echo(

@@ -254,7 +254,9 @@ class _Reader:
         try:
             found = parse_duration(self._word)
         except ValueError:
-            raise self._error("a duration such as 5m") from None
+            found = Duration(-1)
+        if found < 0:
+            raise self._error("a duration such as 5m")
         self._next()
         return found
 
