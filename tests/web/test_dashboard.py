@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import msgspec
 import pytest
+import yarl
 from tests.simulate.worlds import small
 
 from kubetide.explain.reasons import Reason
@@ -53,7 +54,7 @@ def asked(folder, *paths, headers=HEADERS, history=None):
             async with aiohttp.ClientSession(headers=headers) as session:
                 found = []
                 for path in paths:
-                    url = f"http://{listener.authority}{path}"
+                    url = yarl.URL(f"http://{listener.authority}{path}", encoded=True)
                     async with session.get(url, allow_redirects=False) as answer:
                         found.append((answer.status, answer.headers, await answer.text()))
                 return found
@@ -240,7 +241,8 @@ def test_the_past_is_as_it_was(folder):
     [
         ("explain/hpa/default/wib", 404, "did you mean default/web?"),
         ("explain/cow/default/web", 404, "nothing is known of a 'cow'"),
-        ("status?at=yesterday", 400, ""),
+        ("status?at=yesterday", 400, "'yesterday' is neither a time"),
+        ("decisions?until=24:00", 400, "'24:00' is neither a time"),
         ("status?at=2020-01-01T00:00:00Z", 404, "ask about a later time"),
         ("ahead?ahead=soon", 400, "soon"),
         ("ahead?ahead=0s", 400, "not above 0"),
@@ -274,6 +276,33 @@ def test_nobody_looks_without_the_token(folder):
     assert (status, headers["Location"]) == (303, "/decisions?q=web")
     assert "HttpOnly" in headers["Set-Cookie"]
     assert "SameSite=Strict" in headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize(
+    "path", ["//elsewhere.example/x", "///elsewhere.example/x", "/\\elsewhere.example/x"]
+)
+def test_the_token_leads_to_no_other_host(folder, path):
+    """Of an address that a browser would take for another host's the redirect makes a page of this one."""
+    ((status, headers, _),) = asked(folder, f"{path}?token={TOKEN}&at=12:00", headers={})
+    assert (status, headers["Location"]) == (303, "/elsewhere.example/x?at=12:00")
+
+
+def test_refused_methods_carry_the_policy(folder):
+    """An answer that the router gives has the same headers as all others."""
+
+    async def main(clock):
+        listener = Listener(Dashboard(History(folder), OwnToken(TOKEN), clock).app())
+        await listener.listen("127.0.0.1")
+        try:
+            address = f"http://{listener.authority}/"
+            async with aiohttp.request("POST", address, headers=HEADERS) as answer:
+                return answer.status, answer.headers
+        finally:
+            await listener.close()
+
+    status, headers = run_real(main)
+    assert status == 405
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
 def test_pages_load_nothing_from_elsewhere(folder):

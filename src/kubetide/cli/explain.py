@@ -98,11 +98,7 @@ def command(
         try:
             moment = read_moment(at, start)
         except ValueError as error:
-            raise click.BadParameter(
-                f"{at!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), nor a duration "
-                "from the start (90m)",
-                param_hint="--at",
-            ) from error
+            raise click.BadParameter(str(error), param_hint="--at") from error
     if kind in WORKLOADS.values():
         kind, namespace, name = _scaler(out, f"{kind}/{namespace}/{name}", moment)
     view = "nodes" if nodes else ""

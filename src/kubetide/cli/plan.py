@@ -53,9 +53,6 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
         try:
             moment = read_moment(at, start_of_records(out))
         except ValueError as error:
-            raise click.BadParameter(
-                f"{at!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), nor a duration from the start (90m)",
-                param_hint="--at",
-            ) from error
+            raise click.BadParameter(str(error), param_hint="--at") from error
     found = plan_ahead(out, length, moment)
     click.echo(plan_text(found, length) if output == "text" else structured(found, output))

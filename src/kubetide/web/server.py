@@ -149,8 +149,7 @@ class Dashboard:
             )
         elif "token" in request.query:
             # The token leaves the address bar, so that an address can be pasted into a ticket.
-            to = str(request.rel_url.without_query_params("token"))
-            response = web.Response(status=303, headers={"Location": to})
+            response = web.Response(status=303, headers={"Location": _here(request)})
             keep_token(request, response, given)
         else:
             response = await self._answered(request, handler)
@@ -163,6 +162,9 @@ class Dashboard:
     ) -> web.StreamResponse:
         try:
             return await handler(request)
+        except web.HTTPException as error:
+            error.headers.update(HEADERS)
+            raise
         except (WhyError, RecordError) as error:
             return _error(404, str(error))
         except (ValueError, KubetideError) as error:
@@ -298,6 +300,13 @@ class Dashboard:
         task = asyncio.get_running_loop().create_task(look())
         yield
         task.cancel()
+
+
+def _here(request: web.Request) -> str:
+    """Return the address of a request without its token; a browser never takes it for another host's."""
+    address = str(request.rel_url.without_query_params("token"))
+    # After two slashes, or backslashes, which count as slashes, a browser reads a host.
+    return "/" + address.lstrip("/\\")
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:

@@ -63,8 +63,18 @@ def read_moment(text: str, start: Instant) -> Moment:
 
     All are UTC; a time may leave out its seconds and its zone, as in ``2026-03-02T05:50``.
 
-    Raises: ValueError for a text that is none of these.
+    Raises: ValueError for a text that is none of these, with a sentence for its author.
     """
+    try:
+        return _moment(text, start)
+    except ValueError as error:
+        raise ValueError(
+            f"{text!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), "
+            "nor a duration from the start (90m)"
+        ) from error
+
+
+def _moment(text: str, start: Instant) -> Moment:
     if short := _SHORT.fullmatch(text):
         at = parse_rfc3339(f"{short[1]}:{short[2] or '00'}Z")
         return Moment(at, _SECOND) if short[2] else Moment(at, _MINUTE, first_tick=True)
