@@ -11,11 +11,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.simulate.worlds import small
 
 from kubetide.explain.records import Record
 from kubetide.runtime.recording.records import RecordError, segments
 from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.outcome.timeline import summarize
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import FaultSpec
 
@@ -59,6 +61,22 @@ def test_a_node_that_recovers_comes_back(tmp_path):
     assert ready[:3] == [3, 3, 3]
     assert set(ready[5:15]) == {2}
     assert set(ready[17:]) == {3}
+
+
+def test_machines_without_a_ready_node_count_for_the_cost_without_scaling(tmp_path):
+    """A machine that never joins, or whose node has failed, is paid for: the group had that size."""
+    failed = FaultSpec(kind="node-failure")
+    summary = run(tmp_path, duration="10m", faults=(failed,), nodes=1).summary
+    assert summary.groups[0].nodes_max == 0
+    assert summary.cost_unscaled == summary.cost == pytest.approx(0.096 / 6)
+    lost = small(duration="20m", faults=(FaultSpec(kind="boot-failure"),), nodes=1)
+    busy = replace(lost, manifests=(lost.manifests[0].replace("cpu: 200m", "cpu: 1500m"),))
+    timeline = run_simulation(busy, base=RUN, out=None, seed=1, warn=str).timeline
+    assert max(timeline.nodes["general"]) == 1
+    assert timeline.largest["general"] > 1
+    assert summarize("lost", timeline).cost_unscaled == pytest.approx(
+        0.096 / 3 * timeline.largest["general"], abs=1e-4
+    )
 
 
 def test_a_failure_without_a_node_does_nothing(tmp_path):

@@ -155,7 +155,7 @@ class _Run:
     def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"
         timeline = self._world.timeline
-        timeline.prices = with_created(timeline.prices, timeline.nodes)
+        timeline.prices = with_created(timeline.prices, (*timeline.nodes, *timeline.largest))
         found = stuck(self._world, manifests_of(self._scenario, self._base, skipped=[]))
         hours = len(timeline.pending) * timeline.step_s / 3600
         timeline.notices += (*found, *restless(timeline.marks, hpas_of(self._world), hours))

@@ -83,6 +83,8 @@ class EmbeddedCloud(Cloud):
         self._goes_on = stored is not None
         self._view: tuple[NodeGroup, ...] | None = None
         self._price: float | None = None
+        self._sizes: dict[str, int] = {}
+        self._largest: dict[str, int] = {}
         self._spent = 0.0
         self._spent_until = clock.now()
         if stored is not None:
@@ -220,12 +222,23 @@ class EmbeddedCloud(Cloud):
                 group.price * sum(machine.is_billed for machine in group.machines.values())
                 for group in self._groups.values()
             )
+            self._sizes = {name: group.paid_size for name, group in self._groups.items()}
         return self._price
 
     def spent(self) -> float:
         """Money spent since the cloud was made."""
         self._settle()
         return self._spent
+
+    def largest_sizes(self) -> dict[str, int]:
+        """Most machines that each group had at a time since ``forget_sizes``: not those being deleted, nor what could not be had."""
+        self._settle()
+        return dict(self._largest)
+
+    def forget_sizes(self) -> None:
+        """Start ``largest_sizes`` from the sizes of now."""
+        self._settle()
+        self._largest = {}
 
     def counts(self) -> dict[str, GroupCounts]:
         """Machines by group and state."""
@@ -270,8 +283,13 @@ class EmbeddedCloud(Cloud):
     def _settle(self) -> None:
         """Count the money up to now; called before every change of what is billed."""
         now = self._clock.now()
+        if now == self._spent_until:
+            return
         self._spent += self.cost_per_hour() * (now - self._spent_until) / _NS_PER_HOUR
         self._spent_until = now
+        for name, size in self._sizes.items():
+            if size > self._largest.get(name, 0):
+                self._largest[name] = size
 
     def _changed(self, group: Group) -> None:
         group.changed()

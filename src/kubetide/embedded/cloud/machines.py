@@ -78,6 +78,11 @@ class Group:
         return sum(machine.state != "Deleting" for machine in self.machines.values())
 
     @property
+    def paid_size(self) -> int:
+        """The machines of the target size that cost money."""
+        return sum(machine.state != "Deleting" and machine.is_billed for machine in self.machines.values())
+
+    @property
     def price(self) -> float:
         """Price of one machine an hour."""
         if self.spec.price_per_hour is not None:

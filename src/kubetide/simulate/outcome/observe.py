@@ -85,6 +85,7 @@ class Observer:
     def begin(self) -> None:
         """Start the accounts: earlier costs and starts do not count."""
         self._spent_before = self._cloud.spent()
+        self._cloud.forget_sizes()
         self._counts.starts = self._counts.evictions = 0
 
     def _sample(self, end: Instant, step: ServiceStep) -> None:
@@ -130,6 +131,7 @@ class Observer:
         line.cpu_used.append(round(self._load.cpu_used_milli / 1000, 3))
         line.cpu_allocatable.append(counts.allocatable_milli / 1000)
         line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
+        line.largest = self._cloud.largest_sizes()
         line.pod_starts, line.evictions = counts.starts, counts.evictions
         if self._on_sample is not None:
             self._on_sample(line)

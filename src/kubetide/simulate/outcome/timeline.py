@@ -10,7 +10,8 @@ Definitions (one sampling step is ``step_s`` seconds):
 - turns: changes of the replicas asked for that go against the one before; many of them are an oscillation.
 - CPU slack, memory slack: share of what the running containers ask for and do not use.
 - throttled share: CPU that containers had work for and that their limits withheld, over all that they had work for.
-- cost without scaling: every node group at the largest size that it had, from the beginning to the end.
+- cost without scaling: every node group at the largest size that it had, from the beginning to the end. A machine counts
+  from its order, whether its node is Ready or not.
 - lower bound of the cost: step by step, for each resource what pods on nodes asked for at the cheapest price per unit of
   all groups (CPU, memory, GPUs, places for pods), and of these the most expensive; no packing of the same pods can cost less.
 """
@@ -116,6 +117,7 @@ class Timeline(msgspec.Struct):
         nodes: Nodes that are Ready, by group.
         cpu_requested, cpu_used, cpu_allocatable: Cores.
         requested: Of other resources, what the pods on nodes ask for: bytes, counts.
+        largest: Most machines that each group had at a time since the start, without a node too.
         cost: Money spent since the start, in ``currency``.
         node_lives: Of each node that was there, in the order of their coming.
         evictions: Pods that were asked to go by the Eviction API.
@@ -129,6 +131,7 @@ class Timeline(msgspec.Struct):
     services: dict[str, ServiceSeries] = msgspec.field(default_factory=dict)
     pending: list[int] = msgspec.field(default_factory=list)
     nodes: dict[str, list[int]] = msgspec.field(default_factory=dict)
+    largest: dict[str, int] = msgspec.field(default_factory=dict)
     cpu_requested: list[float] = msgspec.field(default_factory=list)
     requested: dict[str, list[int]] = msgspec.field(default_factory=dict)
     cpu_used: list[float] = msgspec.field(default_factory=list)
@@ -254,10 +257,10 @@ def _updates(timeline: Timeline, code: str) -> int:
 
 def _cost_unscaled(timeline: Timeline) -> float:
     hours = len(timeline.pending) * timeline.step_s / 3600
+    largest = timeline.largest
     return sum(
-        max(counts, default=0) * timeline.prices[group].per_hour * hours
-        for group, counts in timeline.nodes.items()
-        if group in timeline.prices
+        max(largest.get(group, 0), *timeline.nodes.get(group, ()), 0) * price.per_hour * hours
+        for group, price in timeline.prices.items()
     )
 
 
