@@ -127,11 +127,17 @@ def test_a_change_of_settings_restarts_the_pods(rendered):
         (("--set=extraArgs={act}",), "/extraArgs/0"),
         (("--set=serviceAccount.name=A b",), "/serviceAccount/name"),
         (("--set=ui.port=80",), "/ui/port"),
+        (("--set=ui.enabled=true", "--set=ui.port=8085"), "three different ports, not 8085, 8085"),
+        (
+            ("--set=ui.enabled=true", "--set=ui.port=8000", "--set=config.controllers={admission}"),
+            "not 8085, 8000, 8000",
+        ),
+        (("--set=records.sizeLimit=10GB",), "/records/sizeLimit"),
         (("--set=ui.ingress.enabled=true", "--set=ui.ingress.host=a.example.com"), "/ui/ingress/tlsSecret"),
     ],
 )
 def test_wrong_values_are_refused(helm, flags, problem):
-    """Values that violate the schema are reported with their place."""
+    """Values that violate the schema, or contradict each other, are reported with their place."""
     with pytest.raises(RenderError) as found:
         render(helm, *flags)
     assert problem in str(found.value)
