@@ -282,6 +282,7 @@ def test_up_ends_when_nobody_reads(tmp_path):
         ),
         (["simulate", str(EXAMPLE), "--trace", "nope.csv"], "--trace: there is no file nope.csv"),
         (["replay", "nowhere"], "no records under nowhere"),
+        (["advise", str(EXAMPLE), "--top", "-1"], "-1 is not in the range"),
     ],
 )
 def test_errors_are_one_line_with_the_fix(arguments, words, tmp_path):

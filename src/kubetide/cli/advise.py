@@ -34,7 +34,9 @@ from kubetide.cli.run import OPEN
     type=click.Path(path_type=Path, dir_okay=False),
     help="Price list (YAML): cpu (a core for an hour), memory (a GiB for an hour), currency.  [default: OpenCost's]",
 )
-@click.option("--top", default=0, metavar="N", help="Rows of the table.  [default: all]")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=0, metavar="N", help="Rows of the table.  [default: all]"
+)
 @click.option(
     "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as for `run`."
 )
