@@ -32,6 +32,14 @@ def test_results_of_an_earlier_run_are_deleted(tmp_path):
         assert {path.name for path in tmp_path.iterdir()} == {"records", "notes.txt"}
 
 
+def test_a_result_that_cannot_be_replaced_is_an_error(tmp_path):
+    """A folder with the name of a result is refused, with the way out, and stays."""
+    (tmp_path / RESULTS[0] / "own").mkdir(parents=True)
+    with pytest.raises(RecordError, match=f"cannot replace .*{RESULTS[0]}: .*--out"), claimed(tmp_path):
+        pass
+    assert (tmp_path / RESULTS[0] / "own").exists()
+
+
 def test_a_refused_run_takes_nothing_away(tmp_path):
     """The results of the run that holds the folder stay."""
     with claimed(tmp_path):

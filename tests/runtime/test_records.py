@@ -129,6 +129,15 @@ def test_a_disk_that_fails_between_two_pieces_leaves_no_torn_line(tmp_path, monk
     assert len(said) == 1
 
 
+def test_only_records_are_deleted(tmp_path):
+    """A new run takes the segments of an earlier one away, and no file of somebody else's."""
+    (tmp_path / "records").mkdir()
+    for name in ("nodes-0001.jsonl", "measured.jsonl", "notes-0001.txt"):
+        (tmp_path / "records" / name).touch()
+    RecordWriter(tmp_path, warn=pytest.fail).start()
+    assert {path.name for path in (tmp_path / "records").iterdir()} == {"measured.jsonl", "notes-0001.txt"}
+
+
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     """A path through a file is refused at the start, with the way out."""
     (tmp_path / "file").write_text("")

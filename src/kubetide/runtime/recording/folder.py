@@ -41,11 +41,20 @@ def claimed(folder: Path) -> Iterator[None]:
         ) from error
     try:
         _hold(file, folder)
-        for name in RESULTS:
-            (folder / name).unlink(missing_ok=True)
+        _remove_results(folder)
         yield
     finally:
         os.close(file)
+
+
+def _remove_results(folder: Path) -> None:
+    for name in RESULTS:
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise RecordError(
+                f"cannot replace {folder / name}: {error.strerror}; choose another folder with --out"
+            ) from error
 
 
 def _hold(file: int, folder: Path) -> None:

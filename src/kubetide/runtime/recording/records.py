@@ -31,13 +31,13 @@ FULL_EVERY = 360
 MAX_BYTES = 4 << 30
 """Cap on the size of all segments of one loop together."""
 
+_SEGMENTS = "*-[0-9]*.jsonl"
 _SEGMENTS_KEPT = 8
 _MOST_SEGMENTS = 1000
 """However small they are: a process that is started again and again begins one each time."""
 _END = re.compile(rb'\{"end":\d+\}\n')
 _TAIL = 64
 """Bytes that hold the line before last's end and any last line ``{"end":N}``."""
-
 
 _encoder = msgspec.json.Encoder()
 
@@ -119,7 +119,7 @@ class RecordWriter:
         self._plugins = tuple(plugins)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for old in sorted(self._folder.glob("*.jsonl")):
+            for old in sorted(self._folder.glob(_SEGMENTS)):
                 if not (origin and _origin_of(old) == origin):
                     old.unlink()
                     drop_beside(old)
@@ -372,7 +372,7 @@ def segments(folder: Path, loop: str) -> list[Path]:
 
 def recorded_loops(folder: Path) -> list[str]:
     """Return the names of the loops that have records in a folder. Raises RecordError if there is none."""
-    names = sorted({path.stem.rsplit("-", 1)[0] for path in (folder / "records").glob("*-[0-9]*.jsonl")})
+    names = sorted({path.stem.rsplit("-", 1)[0] for path in (folder / "records").glob(_SEGMENTS)})
     if not names:
         raise RecordError(f"no records under {folder}; name the folder that a run wrote with --out")
     return names
