@@ -48,6 +48,12 @@ services:
     load: {daily: {low: 20, peak: 20}}
 """
 
+TWICE = json.dumps("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n" * 2)
+LARGE = json.dumps(
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: large}\n"
+    "spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 90}}}]}\n"
+)
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -91,12 +97,24 @@ def test_all_variants_are_played_by_one_command(path, tmp_path):
     assert "variants: there are none" in str(refused.exception)
 
 
+def test_a_strict_run_of_variants_tells_what_could_not_scale(path, tmp_path):
+    """The exit status is 3, and each sentence names the variant."""
+    path.write_text(SCENARIO.replace("40m", "12m").replace("vpa: {}", f"vpa: {{manifests: [{LARGE}]}}"))
+    played = ["simulate", str(path), "--variants", "--out", str(tmp_path / "out")]
+    assert CliRunner().invoke(cli, played).exit_code == 0
+    result = CliRunner().invoke(cli, [*played, "--strict"])
+    assert result.exit_code == 3
+    assert "strict: vpa: Pod default/large: 1 pod without a node" in result.stderr
+    assert "strict: none: " not in result.stderr
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("none: {loops: [nodes]}", "none: {loops: [noodles]}", "variants[none].loops"),
         ("vpa: {}", "vpa: {flags: {no-such: 1}}", "variants[vpa].flags[no-such]"),
         ("vpa: {}", "Vpa!: {}", "variants[Vpa!]"),
+        ("vpa: {}", f"vpa: {{manifests: [{TWICE}]}}", "variants[vpa].manifests: Namespace a stands twice"),
         ("at: 5m", "at: 50m", "rollouts[0].at: 50m is not before the end of the run"),
         ("baseMemory: 600Mi", "baseMemory: much", "rollouts[0].baseMemory: 'much' is not a quantity"),
         ("baseMemory: 300Mi", "baseMemory: 300Mi\n    startup: {cpuSeconds: 0}", "startup.cpuSeconds"),

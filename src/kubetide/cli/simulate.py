@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kubetide.cli.common.completing import complete_scenario
-from kubetide.cli.common.exits import FAILED, INTERRUPTED
+from kubetide.cli.common.exits import FAILED, INTERRUPTED, STUCK
 
 
 @click.command("simulate")
@@ -47,7 +47,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
       kubetide simulate worldcup98 --trace requests.csv.gz --out june
       kubetide simulate vpa-day --variants --out compared
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.common.output import finish, tell_broken, write_results
+    from kubetide.cli.common.output import finish, tell_broken, tell_stuck, write_results
     from kubetide.cli.common.progress import simulated
     from kubetide.runtime.recording.folder import REPORT
     from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
@@ -69,8 +69,9 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
                 sys.exit(INTERRUPTED)
         click.echo(variants_table({name: result.summary for name, result in played.items()}))
         click.echo(f"\nreports  {out}/*/{REPORT}")
-        broken = [name for name, result in played.items() if tell_broken(result)]
-        sys.exit(FAILED if broken else 0)
+        broken = [tell_broken(result) for result in played.values()]
+        stuck = [tell_stuck(result, name) for name, result in played.items()] if strict else []
+        sys.exit(FAILED if any(broken) else STUCK if any(stuck) else 0)
     result = simulated(loaded, base=scenario.parent, out=out, seed=seed, label=loaded.name)
     finish(result, out, strict=strict)
     if result.interrupted:

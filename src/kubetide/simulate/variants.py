@@ -8,12 +8,15 @@ from typing import Any
 
 import msgspec
 
+from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
 from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
 from kubetide.simulate.outcome.table import Table, aligned, count, decimal, percent
 from kubetide.simulate.outcome.timeline import ServiceSummary, Summary
-from kubetide.simulate.scenarios.build import manifests_in
+from kubetide.simulate.scenarios.build import Manifests, manifests_in
+from kubetide.simulate.scenarios.dumps import without_made
+from kubetide.simulate.scenarios.notices import problems_in
 from kubetide.simulate.scenarios.problems import Checker
-from kubetide.simulate.scenarios.spec import Scenario, ScenarioError
+from kubetide.simulate.scenarios.spec import Scenario, ScenarioError, VariantSpec
 from kubetide.units.names import dns1123_subdomain_errors
 
 
@@ -40,8 +43,15 @@ def _is_read(flag: str, value: str | float | bool, entries: Sequence[LoopEntry[A
     return True
 
 
-def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
-    """Check the variants: names, loops, flags and manifests."""
+def check_variants(
+    check: Checker, scenario: Scenario, base: Path, manifests: Manifests | None, custom: CustomKinds
+) -> None:
+    """Check the variants: names, loops, flags and manifests.
+
+    Args:
+        manifests: The objects of the scenario; None if not all could be read.
+        custom: Kinds that these define.
+    """
     names = loop_names()
     for name, variant in scenario.variants.items():
         where = f"variants[{name}]"
@@ -55,12 +65,26 @@ def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
                 parse_flags({flag: value}, entries)
             except FlagError as error:
                 check.that(False, f"{where}.flags[{flag}]", str(error))
-        for number, entry in enumerate(variant.manifests):
-            field = f"{where}.manifests[{number}]"
-            try:
-                manifests_in(entry, field, base, within=(str(check.path), check.line_of(field)))
-            except ScenarioError as error:
-                check.add(str(error))
+        own = _own_manifests(check, variant, where, base, dict(custom))
+        if manifests is not None:
+            together, _ = without_made([*manifests, *own])
+            for problem in problems_in(together):
+                # One of the scenario's own is reported there.
+                check.that(problem in problems_in(manifests), f"{where}.manifests", problem)
+
+
+def _own_manifests(
+    check: Checker, variant: VariantSpec, where: str, base: Path, custom: CustomKinds
+) -> Manifests:
+    found: Manifests = []
+    for number, entry in enumerate(variant.manifests):
+        field = f"{where}.manifests[{number}]"
+        try:
+            within = (str(check.path), check.line_of(field)) if check.has_lines else None
+            found += manifests_in(entry, field, base, within=within, custom=custom)
+        except ScenarioError as error:
+            check.add(str(error))
+    return found
 
 
 def variants_table(summaries: Mapping[str, Summary]) -> str:

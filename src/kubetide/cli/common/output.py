@@ -11,7 +11,7 @@ import msgspec
 from kubetide.cli.common.exits import FAILED, STUCK
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.recording.folder import REPORT, SUMMARY, TIMELINE, write_bytes_whole, write_whole
-from kubetide.simulate.outcome.table import summary_table
+from kubetide.simulate.outcome.table import printable, summary_table
 from kubetide.simulate.run import RunResult
 from kubetide.web.report import write_report
 
@@ -42,6 +42,13 @@ def finish(result: RunResult, out: Path, *, strict: bool = False) -> None:
     if strict and result.stuck:
         click.echo(f"strict: {len(result.stuck)} thing(s) could not scale, see the notices above", err=True)
         sys.exit(STUCK)
+
+
+def tell_stuck(result: RunResult, variant: str) -> bool:
+    """Print what could not scale in a variant, on standard error; return whether anything could not."""
+    for sentence in result.stuck:
+        click.echo(f"strict: {variant}: {printable(sentence)}", err=True)
+    return bool(result.stuck)
 
 
 def write_results(result: RunResult, out: Path) -> None:

@@ -183,6 +183,14 @@ def _of_hpas(manifests: Manifests) -> Iterator[str]:
             )
 
 
+def problems_in(manifests: Manifests) -> list[str]:
+    """Return a sentence for each object that stands twice, and each HPA without its target."""
+    return [
+        *(f"{name} stands twice; give each object its own name" for name in duplicates_in(manifests)),
+        *(f"HorizontalPodAutoscaler {name}: {problem}" for name, problem in targets_missing(manifests)),
+    ]
+
+
 def duplicates_in(manifests: Manifests) -> Iterator[str]:
     """Yield each object that the manifests contain more than once."""
     seen: set[tuple[str, str]] = set()

@@ -18,7 +18,7 @@ from kubetide.simulate.scenarios.build import Manifests, manifests_in
 from kubetide.simulate.scenarios.dumps import without_made
 from kubetide.simulate.scenarios.load_rules import check_external_metrics, check_services
 from kubetide.simulate.scenarios.machines import instance_type_of, no_instance_type
-from kubetide.simulate.scenarios.notices import duplicates_in, targets_missing
+from kubetide.simulate.scenarios.notices import problems_in
 from kubetide.simulate.scenarios.problems import Checker, nanoseconds
 from kubetide.simulate.scenarios.spec import (
     CENTURY,
@@ -78,7 +78,8 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     _check_instance_types(check, scenario)
     _check_groups(check, scenario)
     _check_new_groups(check, scenario)
-    manifests = _check_manifests(check, scenario, path.parent)
+    custom: CustomKinds = {}
+    manifests = _check_manifests(check, scenario, path.parent, custom)
     check_services(check, scenario, manifests, path.parent)
     check_external_metrics(check, scenario, path.parent)
     _check_flags(check, scenario, _check_loops(check, scenario))
@@ -86,7 +87,7 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     for index, fault in enumerate(scenario.faults):
         _check_fault(check, scenario, fault, f"faults[{index}]")
     _check_show(check, scenario)
-    check_variants(check, scenario, path.parent)
+    check_variants(check, scenario, path.parent, manifests, custom)
     check.finish()
 
 
@@ -224,10 +225,9 @@ def _check_sizes(check: Checker, group: NodeGroupSpec, where: str) -> None:
         )
 
 
-def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifests | None:
-    """Return the objects, or None where not all could be read."""
+def _check_manifests(check: Checker, scenario: Scenario, base: Path, custom: CustomKinds) -> Manifests | None:
+    """Return the objects, or None where not all could be read; ``custom`` takes the kinds that they define."""
     found: Manifests = []
-    custom: CustomKinds = {}
     whole = True
     for index, entry in enumerate(scenario.manifests):
         field = f"manifests[{index}]"
@@ -241,10 +241,8 @@ def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifest
     if not whole:
         return None
     found, _ = without_made(found)
-    for name in duplicates_in(found):
-        check.that(False, "manifests", f"{name} stands twice; give each object its own name")
-    for name, problem in targets_missing(found):
-        check.that(False, "manifests", f"HorizontalPodAutoscaler {name}: {problem}")
+    for problem in problems_in(found):
+        check.that(False, "manifests", problem)
     return found
 
 
