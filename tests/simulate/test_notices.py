@@ -99,6 +99,17 @@ def test_an_hpa_without_its_target_is_an_error(tmp_path):
         load_scenario(path)
 
 
+def test_an_hpa_finds_its_target_in_any_version_of_its_group(tmp_path):
+    """As upstream's controller, which asks the API server for the group and the kind."""
+    older = MANIFEST.replace("{apiVersion: apps/v1, kind", "{apiVersion: apps/v1beta2, kind")
+    elsewhere = MANIFEST.replace("{apiVersion: apps/v1, kind", "{apiVersion: extensions/v1beta1, kind")
+    found = [
+        list(targets_missing(manifests_of(msgspec.structs.replace(small(), manifests=(text,)), tmp_path)))
+        for text in (MANIFEST, older, elsewhere)
+    ]
+    assert [len(one) for one in found] == [0, 0, 1]
+
+
 def test_services_of_two_namespaces_have_their_own_figures(tmp_path):
     """A Deployment outside of the default namespace is shown with its namespace."""
     deployment = next(iter(yaml.safe_load_all(MANIFEST)))

@@ -197,6 +197,23 @@ def test_without_records_of_nodes(run, tmp_path):
     assert "has no records of the node loop" in str(result.exception)
 
 
+def test_an_hpa_whose_target_is_gone_is_left_out(tmp_path):
+    """Clusters have such HPAs; the scenario can be played without them, and the command names them."""
+    base = small(duration="5m")
+    stale = MANIFEST.partition("---\n")[2].replace("metadata: {name: web}", "metadata: {name: stale}")
+    stale = stale.replace("kind: Deployment, name: web", "kind: Deployment, name: gone")
+    played(msgspec.structs.replace(base, manifests=(MANIFEST, stale)), tmp_path)
+    result = invoke(tmp_path, "--out", tmp_path / "out", "--no-score")
+    assert result.exit_code == 0, result.exception
+    assert (
+        "- HPA default/stale is left out: its target, Deployment gone, is not in the scenario."
+        in result.output
+    )
+    scenario = (tmp_path / "out" / "scenario.yaml").read_text()
+    assert "name: stale" not in scenario
+    assert "kind: HorizontalPodAutoscaler" in scenario
+
+
 def test_records_that_were_cut(run, tmp_path):
     """Records that end within a line are captured to where they are whole."""
     records = tmp_path / "records"

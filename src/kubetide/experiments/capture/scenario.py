@@ -113,14 +113,23 @@ def _pods(seen: Seen, notes: list[str]) -> Json:
 
 def _manifests(seen: Seen, notes: list[str]) -> Iterator[Json]:
     cluster, services = seen.cluster, seen.services
+    there: set[tuple[str, str, str]] = set()
     for field in ("namespaces", "daemon_sets", "deployments", "stateful_sets", "pdbs"):
         for item in cluster.workloads.get(field, ()):
             manifest = manifest_of(field, item)
             if manifest is not None:
+                meta = manifest["metadata"]
+                there.add((manifest["kind"], meta.get("namespace", ""), meta["name"]))
                 yield manifest
     yield from map(pod_manifest, cluster.pods)
-    for _, history in sorted(services.hpas.items() if services else ()):
-        yield hpa_manifest(history.view)
+    for (namespace, name), history in sorted(services.hpas.items() if services else ()):
+        target = history.view.spec.scale_target_ref
+        if (target.kind, namespace, target.name) in there:
+            yield hpa_manifest(history.view)
+        else:
+            notes.append(
+                f"HPA {namespace}/{name} is left out: its target, {target.kind} {target.name}, is not in the scenario."
+            )
     for key, workload in vpa_targets(seen).items():
         assert seen.vertical is not None
         yield vpa_manifest(seen.vertical.views[key], seen.vertical.specs.get(key), workload)

@@ -204,7 +204,7 @@ def duplicates_in(manifests: Manifests) -> Iterator[str]:
 def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
     """Yield each HPA whose target is not among the objects, with the warning about it."""
     there = {
-        (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
+        (_group(kind.api_version), kind.kind, _namespace(json), json["metadata"].get("name"))
         for kind, json in manifests
         if "scale" in kind.subresources
     }
@@ -212,12 +212,18 @@ def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
         if kind.kind != HPAS.kind:
             continue
         ref: dict[str, Any] = (json.get("spec") or {}).get("scaleTargetRef") or {}
-        referenced = (ref.get("apiVersion"), ref.get("kind"), _namespace(json), ref.get("name"))
+        group = _group(str(ref.get("apiVersion") or ""))
+        referenced = (group, ref.get("kind"), _namespace(json), ref.get("name"))
         if referenced not in there:
             known = ", ".join(sorted(f"{one[1]} {one[2]}/{one[3]}" for one in there)) or "none"
             missing = f"{ref.get('apiVersion')} {ref.get('kind')} {referenced[2]}/{ref.get('name')}"
             problem = f"no {missing} in manifests, so it would scale nothing; there are: {known}"
             yield _name(json), f"spec.scaleTargetRef: {problem}"
+
+
+def _group(api_version: str) -> str:
+    """Return the API group: the HPA controller finds a target by group and kind, in whatever version it is served."""
+    return api_version.rpartition("/")[0]
 
 
 def _namespace(json: Json) -> str:
