@@ -7,10 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 
+from kubetide.cli.main import cli
 from kubetide.embedded.apiserver.store import Store
 from kubetide.embedded.apiserver.store.journal import Journal
+from kubetide.simulate.outcome.timeline import Summary
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.scenarios.spec import ScenarioError
 from kubetide.units.time import format_rfc3339, parse_rfc3339
@@ -158,3 +162,27 @@ def test_a_start_that_was_interrupted_at_once_is_begun_anew(tmp_path):
     with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as persisted:
         assert persisted.is_new
         assert persisted.machines is None
+
+
+def test_nodes_that_are_there_when_a_run_resumes_were_not_bought(tmp_path):
+    """A run that goes on from its state counts the nodes that come from then on, and so does one without a warm-up."""
+    scenario = tmp_path / "scenario.yaml"
+    fixed = SCENARIO.replace("min: 2, max: 5, initial: 5", "min: 5, max: 5").replace(
+        "warmUp: 2m", "warmUp: 0s"
+    )
+    scenario.write_text(fixed)
+    for until in ("5m", "10m"):
+        played = [
+            "up",
+            str(scenario),
+            "--until",
+            until,
+            "--speed",
+            "100000",
+            "--state",
+            str(tmp_path / "state"),
+        ]
+        result = CliRunner().invoke(cli, [*played, "--out", str(tmp_path / "out")])
+        assert result.exit_code == 0, result.output
+        summary = msgspec.json.decode((tmp_path / "out" / "summary.json").read_bytes(), type=Summary)
+        assert (summary.groups[0].nodes_max, summary.nodes_added) == (5, 0)

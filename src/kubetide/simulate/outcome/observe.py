@@ -87,6 +87,7 @@ class Observer:
         self._spent_before = self._cloud.spent()
         self._cloud.forget_sizes()
         self._counts.starts = self._counts.evictions = 0
+        self._lives.begin(self._start)
 
     def _sample(self, end: Instant, step: ServiceStep) -> None:
         if end <= self._start:
@@ -160,6 +161,11 @@ class _NodeLives:
         self._lives = lives
         self._clock = clock
         self._there: dict[Key, NodeLife] = {}
+
+    def begin(self, start: Instant) -> None:
+        """Let the nodes that are there have come before the start, also those that are seen only now."""
+        for life in self._there.values():
+            life.created = min(life.created, Instant(start - 1))
 
     def node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
