@@ -17,7 +17,7 @@ from kubetide.clouds.alibaba.model import (
 )
 from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
 from kubetide.clouds.common.placeholders import FailedActivity
-from kubetide.clouds.common.rest import Request, Response, Rest, decoded_without_nulls
+from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
 from kubetide.clouds.common.tokens import Keys
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
@@ -134,7 +134,7 @@ def refusal(response: Response) -> CloudError | None:
         return None
     try:
         failure = msgspec.json.decode(response.body, type=_Failure)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         failure = _Failure(message=response.body.decode("utf-8", "replace")[:200])
     code = failure.code or str(response.status)
     return CloudError(
@@ -343,7 +343,7 @@ class AlibabaApi:
 def _decoded(service: Service, action: str, response: Response, kind: type[T]) -> T:
     try:
         return decoded_without_nulls(response.body, kind)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
 
 

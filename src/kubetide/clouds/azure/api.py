@@ -10,7 +10,16 @@ import msgspec
 
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
-from kubetide.clouds.common.rest import Request, Response, Rest, Token, decoded, json_request, retry_after
+from kubetide.clouds.common.rest import (
+    UNREADABLE,
+    Request,
+    Response,
+    Rest,
+    Token,
+    decoded,
+    json_request,
+    retry_after,
+)
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
@@ -76,7 +85,7 @@ def refusal(response: Response) -> CloudError | None:
         return None
     try:
         error = msgspec.json.decode(response.body, type=_Errors).error or _Error()
-    except msgspec.DecodeError:
+    except UNREADABLE:
         error = _Error(message=response.body.decode("utf-8", "replace")[:200])
     return cloud_error(error.code or str(response.status), error.message, response)
 

@@ -23,6 +23,8 @@ from kubetide.units.time import Duration, milliseconds, seconds
 T = TypeVar("T")
 _SECOND = seconds(1)
 _TIMEOUT = seconds(30)
+UNREADABLE = (msgspec.DecodeError, RecursionError)
+"""What decoding raises of an answer that is no JSON, of another shape, or nested too deeply."""
 
 
 class Request(NamedTuple):
@@ -175,7 +177,7 @@ async def json_request(
 
 
 def decoded_without_nulls(body: bytes | msgspec.Raw, kind: type[T]) -> T:
-    """Return decoded JSON; a null is as if it were not there. Raises msgspec.DecodeError."""
+    """Return decoded JSON; a null is as if it were not there. Raises one of UNREADABLE."""
     try:
         return msgspec.json.decode(body, type=kind, strict=False)
     except msgspec.ValidationError:
@@ -194,7 +196,7 @@ def decoded(response: Response, kind: type[T]) -> T:
     """Return the decoded JSON body of an answer. Raises CloudError."""
     try:
         return msgspec.json.decode(response.body, type=kind, strict=False)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise CloudError(f"the API's answer cannot be read: {error}") from error
 
 

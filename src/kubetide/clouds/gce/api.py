@@ -13,12 +13,14 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kubetide.clouds.common.rest import (
+    UNREADABLE,
     NoAnswer,
     Request,
     Response,
     Rest,
     Token,
     decoded,
+    decoded_without_nulls,
     json_request,
     retry_after,
 )
@@ -125,7 +127,7 @@ def refusal(response: Response) -> CloudError | None:
         return None
     try:
         body = msgspec.json.decode(response.body, type=_Errors).error
-    except msgspec.DecodeError:
+    except UNREADABLE:
         body = None
     reason = next((one.reason for one in (body.errors if body else None) or ()), "")
     message = body.message if body else response.body.decode("utf-8", "replace")[:200]
@@ -254,7 +256,7 @@ class ComputeApi:
 
     async def _order(self, method: str, path: str, what: str, *, body: Json | None = None) -> None:
         request = await self._request(method, path, {}, body)
-        operation = msgspec.json.decode((await self._rest.change(request)).body, type=_Operation)
+        operation = _operation(await self._rest.change(request), what)
         place, _, _ = path.partition("/instance")
         await self._wait(place, what, operation, within=_CREATION_IN_ALL)
 
@@ -267,10 +269,9 @@ class ComputeApi:
         body: Mapping[str, Any] | None = None,
     ) -> None:
         request = await self._request("POST", f"{_manager_path(ref)}/{verb}", query or {}, body)
-        operation = msgspec.json.decode((await self._rest.change(request)).body, type=_Operation)
-        await self._wait(
-            f"projects/{ref.project}/zones/{ref.zone}", f"{verb} of {ref}", operation, within=_WAIT_IN_ALL
-        )
+        what = f"{verb} of {ref}"
+        operation = _operation(await self._rest.change(request), what)
+        await self._wait(f"projects/{ref.project}/zones/{ref.zone}", what, operation, within=_WAIT_IN_ALL)
 
     async def _wait(self, place: str, what: str, operation: _Operation, *, within: Duration) -> None:
         """Wait until the operation is done. Raises CloudError where it failed or took longer."""
@@ -284,7 +285,7 @@ class ComputeApi:
             # The API holds its answer for longer than a connection is kept open.
             with suppress(NoAnswer):
                 response = await self._rest.read(lambda: self._request("POST", path, {}))
-                operation = msgspec.json.decode(response.body, type=_Operation)
+                operation = _operation(response, what)
             if operation.status != "DONE":
                 await self._clock.sleep(_WAIT_PAUSE)
         errors = (operation.error.errors if operation.error else None) or ()
@@ -320,6 +321,16 @@ class ComputeApi:
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> Request:
         return await json_request(self._token, method, f"{self._root}/{path}", query, body)
+
+
+def _operation(response: Response, what: str) -> _Operation:
+    """Return the operation that an order began. Raises CloudError that names the order: it may be carried out."""
+    try:
+        return decoded_without_nulls(response.body, _Operation)
+    except UNREADABLE as error:
+        raise CloudError(
+            f"{what}: it may be carried out, but the API's answer cannot be read: {error}"
+        ) from error
 
 
 def _manager_path(ref: GceRef) -> str:

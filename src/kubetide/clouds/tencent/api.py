@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubetide.clouds.common.placeholders import FailedActivity
-from kubetide.clouds.common.rest import Request, Response, Rest, decoded_without_nulls
+from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
 from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
 from kubetide.clouds.tencent.signing import Stamp, authorization
@@ -87,7 +87,7 @@ def refusal(response: Response) -> CloudError | None:
     try:
         envelope = msgspec.json.decode(response.body, type=_Envelope)
         failure = msgspec.json.decode(envelope.response, type=_Failure)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return _unreadable(response)
     if failure.error is None:
         # The API answers 200 to refusals as well; what has another status is not of the API.
@@ -286,7 +286,7 @@ class TencentApi:
         try:
             envelope = msgspec.json.decode(response.body, type=_Envelope)
             listed = decoded_without_nulls(envelope.response, _Listed)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
         if listed == _Listed():
             raise CloudError(f"{service.name}:{action}: the answer has no list")

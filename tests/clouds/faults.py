@@ -1,0 +1,160 @@
+"""Answers of a cloud that go wrong: one fault at a time between a provider and its vendor's fake."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from kubetide.clouds.common.rest import NoAnswer, Response
+from kubetide.units.time import seconds
+
+_PAGE = b"<html><body>Service Unavailable</body></html>"
+BODIES = {
+    "html": _PAGE,
+    "nothing": b"",
+    "cut off": b'{"value": [{"na',
+    "deep": b'{"a":' * 50_000,
+    "bytes": b"\xff",
+}
+STATUSES = (301, 401, 403, 404, 429, 500, 503)
+LOST = ("lost before", "lost after", "slow")
+"""Requests that get no answer: not carried out, carried out, and carried out after a minute."""
+_PAGES = {"pageToken", "$skiptoken", "PageNumber", "NextToken", "Offset"}
+CHANGES = ("drop", "null", "text", "list", "object", "huge", "unknown", "more", "double", "again")
+"""What is done to one value of an answer."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong from one request on.
+
+    Attributes:
+        kind: One of the names above, or ``status``.
+        first: How many requests are answered well before it.
+        times: How many go wrong.
+        at: Which of an answer's values, as a part of them all.
+        status: The status, for ``status``.
+        retry_after: The header, empty for none.
+    """
+
+    kind: str
+    first: int = 0
+    times: int = 1
+    at: float = 0.0
+    status: int = 503
+    retry_after: str = ""
+
+
+class Faulty:
+    """Sends to a fake, and spoils what comes back while a fault is set.
+
+    Attributes:
+        sent: Requests since the last ``begin``.
+        spoiled: The places of answers that were changed, as texts.
+    """
+
+    def __init__(self, send, clock, *, most):
+        self._send, self._clock, self._most = send, clock, most
+        self._fault, self._seen, self._first = None, 0, {}
+        self.sent, self.spoiled = 0, []
+
+    def begin(self):
+        self.sent = 0
+
+    def set(self, fault):
+        self._fault, self._seen, self._first = fault, 0, {}
+        self.spoiled.clear()
+
+    async def __call__(self, request):
+        self.sent += 1
+        if self.sent > self._most:
+            raise RuntimeError(f"{self.sent} requests in one call: {request.method} {request.url}")
+        fault = self._fault
+        if fault is not None:
+            self._seen += 1
+            if not fault.first < self._seen <= fault.first + fault.times:
+                fault = None
+        if fault is None:
+            return await self._answer(request)
+        return await self._spoiled(fault, request)
+
+    async def _answer(self, request):
+        try:
+            return await self._send(request)
+        except (AssertionError, KeyError, ValueError) as error:
+            if not self.spoiled:
+                raise
+            return Response(400, {}, json.dumps({"error": {"code": 400, "message": repr(error)}}).encode())
+
+    async def _spoiled(self, fault, request):
+        self.spoiled.append(fault.kind)
+        if fault.kind == "lost before":
+            raise NoAnswer(request.url, "connection reset")
+        if fault.kind == "status":
+            headers = {"retry-after": fault.retry_after} if fault.retry_after else {}
+            return Response(fault.status, headers, _PAGE)
+        good = await self._answer(request)
+        if fault.kind == "slow":
+            await self._clock.sleep(seconds(60))
+        if fault.kind in LOST:
+            raise NoAnswer(request.url, "timeout")
+        if fault.kind in BODIES:
+            return good._replace(body=BODIES[fault.kind])
+        if fault.kind == "again":
+            return self._first.setdefault(_list_of(request), good)
+        return good._replace(body=json.dumps(self._changed(json.loads(good.body), fault)).encode())
+
+    def _changed(self, body, fault):
+        body = copy.deepcopy(body)
+        places = list(_places(body))
+        if fault.kind == "double":
+            places = [one for one in places if isinstance(one[0][one[1]], list)]
+        if fault.kind == "unknown":
+            places = [one for one in places if _is_word(one[1], one[0][one[1]])]
+        if not places:
+            return body
+        holder, key, path = places[min(int(fault.at * len(places)), len(places) - 1)]
+        self.spoiled.append(path)
+        value = holder[key]
+        match fault.kind:
+            case "drop":
+                del holder[key]
+            case "double":
+                holder[key] = [*value, *value]
+            case "more":
+                (value if isinstance(value, dict) else body)["newField"] = {"new": [1]}
+            case kind:
+                holder[key] = {
+                    "null": None,
+                    "text": str(value),
+                    "list": [value],
+                    "object": {"value": value},
+                    "huge": 10**30,
+                    "unknown": "FUTURE_VALUE",
+                }[kind]
+        return body
+
+
+def _places(value, path=""):
+    """Yield each value within another, with what holds it, and the path to it."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in list(pairs):
+        here = f"{path}.{key}"
+        yield value, key, here
+        yield from _places(one, here)
+
+
+def _is_word(key, value):
+    return isinstance(value, str) and str(key).lower().endswith(("state", "status", "action", "mode", "type"))
+
+
+def _list_of(request):
+    """Return what a request has in common with those for the other pages of its list."""
+    _, host, path, query, _ = urlsplit(request.url)
+    asked = {**dict(parse_qsl(query)), **request.query}
+    body = json.loads(request.body) if request.body else {}
+    kept = {key: one for key, one in {**asked, **body}.items() if key not in _PAGES}
+    action = [value for name, value in request.headers.items() if name.lower().endswith("-action")]
+    return json.dumps([request.method, host, path, action, kept], sort_keys=True)
