@@ -10,6 +10,7 @@ import msgspec
 
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
+from kubetide.clouds.common.pages import Pages
 from kubetide.clouds.common.rest import (
     UNREADABLE,
     Request,
@@ -222,8 +223,9 @@ class ComputeApi:
         self, path: str, kind: type[T], query: Mapping[str, str] = {}, *, version: str = _COMPUTE
     ) -> list[T]:
         found: list[T] = []
-        url, asked, api_version = path, query, version
+        url, asked, api_version, pages = path, query, version, Pages(path)
         while url:
+            pages.check(url)
             ask = partial(self._request, "GET", url, query=asked, version=api_version)
             response = await self._rest.read(ask)
             page = decoded(response, _Page)
