@@ -72,3 +72,52 @@ def test_a_list_of_aws_without_an_end_is_an_error():
 
     with pytest.raises(CloudError, match="DescribeInstanceTypes: the list has no end"):
         asyncio.run(AwsApi(answer).instance_types())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "action", "path", "text"),
+    [
+        ("alibaba", "DescribeScalingInstances", "ScalingInstances/ScalingInstance", "ends after 1 of 2"),
+        ("tencent", "DescribeAutoScalingInstances", "AutoScalingInstanceSet", "ends after 1 of 2"),
+        ("alibaba", "DescribeScalingInstances", "", "does not say how long it is"),
+        ("tencent", "DescribeAutoScalingInstances", "", "does not say how long it is"),
+    ],
+)
+def test_a_list_that_may_lack_machines_takes_none_away(vendor, action, path, text):
+    """One machine twice, as when a page shifts, hides another; and a list without its length may go on."""
+    here, cloud, _ = spoiled(vendor, page=500)
+    here.fleet.grow(here.system, 1)
+
+    async def main():
+        await here.clock.sleep(minutes(1))
+        before = await cloud.refresh()
+        own = "InstanceId"
+        name = here.fleet.machines(here.system)[0].name
+        twice = [{own: f"{'i' if vendor == 'alibaba' else 'ins'}-{name}", "Zone": "ap-guangzhou-3"}] * 2
+        answer = {"TotalCount": 2} if path else {}
+        place = answer
+        *steps, last = (path or "ScalingInstances/ScalingInstance").split("/")
+        if vendor == "tencent":
+            steps, last = [], "AutoScalingInstanceSet"
+        for step in steps:
+            place = place.setdefault(step, {})
+        place[last] = twice
+        here.fake.answers[action] = answer
+        shown = await cloud.refresh()
+        assert text in shown[0].stale
+        assert shown[0].instances == before[0].instances
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", [("azure", {}), ("gce", {}), ("gce", {"bulk": True})], ids=str)
+def test_a_machine_that_is_listed_twice_is_one(how):
+    """Pages that shift while they are read name a machine twice; a decrease and a view count it once."""
+    _, cloud, faulty = spoiled(how[0], page=500, **how[1])
+
+    async def main():
+        faulty.set(Fault("double", times=1000))
+        found = [one.provider_id for group in await cloud.refresh() for one in group.instances or ()]
+        assert len(found) == len(set(found)) == 1
+
+    asyncio.run(main())

@@ -16,7 +16,7 @@ from kubetide.clouds.alibaba.model import (
     VSwitch,
 )
 from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
-from kubetide.clouds.common.pages import Pages
+from kubetide.clouds.common.pages import Pages, check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
 from kubetide.clouds.common.tokens import Keys
@@ -251,7 +251,8 @@ class AlibabaApi:
             page = (listed.scaling_instances.scaling_instance if listed.scaling_instances else None) or ()
             found += page
             if _is_last(listed, page, found, f"instances of {group}", _INSTANCES_A_PAGE):
-                return found
+                found = each_once(found, lambda one: one.instance_id)
+                return check_whole(found, listed.total_count, f"instances of {group}")
 
     async def instance_types(self) -> dict[str, InstanceType]:
         """Return all types of machines by name."""
@@ -355,10 +356,9 @@ def _is_last(listed: _Listed, page: Sequence[object], found: Sequence[object], w
 
     What such a list leaves out must not count as gone.
     """
-    total = listed.total_count or 0
-    if len(page) < size and len(found) < total:
-        raise CloudError(f"the list of {what} ends after {len(found)} of {total}")
-    return len(found) >= total
+    if len(page) < size:
+        check_whole(found, listed.total_count, what)
+    return len(found) >= known_total(listed.total_count, what)
 
 
 def _first(answer: Json, several: str, one: str, name: str) -> Json:

@@ -10,6 +10,7 @@ from kubetide.clouds.azure.model import ScaleSet
 from kubetide.clouds.azure.references import normalized
 from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.azure.status import StatusRules, VmStatus
+from kubetide.clouds.common.pages import each_once
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
 from kubetide.units.seeds import unit_interval
@@ -64,7 +65,8 @@ class MachineCache:
             self._note_list(key, now)
             return known
         before = {one.provider_id.lower(): one.status for one in known or ()}
-        self._lists[key] = list(read_machines(scale_set, listed, self._rules, before))
+        read = read_machines(scale_set, listed, self._rules, before)
+        self._lists[key] = each_once(read, lambda one: one.provider_id.lower())
         self._note_list(key, now)
         return self._lists[key]
 

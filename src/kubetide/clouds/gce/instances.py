@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from kubetide.clouds.common.pages import each_once
 from kubetide.clouds.gce.references import GceRef, parse_instance_url, parse_manager_url, provider_id
 from kubetide.clouds.gce.template import Metadata
 from kubetide.objects.base import ApiStruct
@@ -136,7 +137,7 @@ def _error_of(one: ManagedInstance) -> InstanceError | None:
 
 
 def managed_instances(listed: Sequence[ManagedInstance]) -> tuple[Instance, ...]:
-    """Return the instances of a group, ordered by provider id; those whose URL is none are left out."""
+    """Return the instances of a group, each once, ordered by provider id; those whose URL is none are left out."""
     found: list[Instance] = []
     for one in listed:
         try:
@@ -150,7 +151,7 @@ def managed_instances(listed: Sequence[ManagedInstance]) -> tuple[Instance, ...]
             state = "Deleting"
         error = _error_of(one) if state == "Creating" else None
         found.append(Instance(provider_id=provider_id(ref), state=state, error=error))
-    return tuple(sorted(found, key=lambda one: one.provider_id))
+    return tuple(sorted(each_once(found, lambda one: one.provider_id), key=lambda one: one.provider_id))
 
 
 def listed_instance(one: ListedInstance) -> tuple[Instance, GceRef]:
@@ -171,4 +172,4 @@ def instances_by_group(listed: Iterable[ListedInstance]) -> dict[GceRef, list[In
         with suppress(CloudError):
             instance, maker = listed_instance(one)
             found.setdefault(maker, []).append(instance)
-    return found
+    return {maker: each_once(made, lambda one: one.provider_id) for maker, made in found.items()}

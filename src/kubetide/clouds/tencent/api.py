@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubetide.clouds.common.pages import check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
 from kubetide.clouds.common.tokens import Keys
@@ -21,7 +22,7 @@ from kubetide.units.time import Instant, format_rfc3339, seconds
 Credentials = Callable[[], Awaitable[Keys]]
 """Returns keys that are valid now."""
 
-_PAGE = 100
+_PAGE, _ATTEMPTS = 100, 5
 _CAUSES: Sequence[tuple[str, CloudCause]] = (
     ("ResourceInsufficient", "OutOfCapacity"),
     ("ResourcesSoldOut", "OutOfCapacity"),
@@ -109,11 +110,6 @@ def _cause(code: str) -> CloudCause:
     return next((cause for start, cause in _CAUSES if code.startswith(start)), "Other")
 
 
-def _cut_short(what: str, found: int, total: int | None) -> CloudError:
-    """Return the error of a list that ends early: what it leaves out must not count as gone."""
-    return CloudError(f"the list of {what} ends after {found} of {total}")
-
-
 class TencentApi:
     """Auto Scaling of one region.
 
@@ -159,10 +155,9 @@ class TencentApi:
             listed = await self._read(SCALING, "DescribeAutoScalingGroups", parameters)
             page = listed.auto_scaling_group_set or ()
             found += page
-            if len(found) >= (listed.total_count or 0):
-                return found
-            if not page:
-                raise _cut_short("groups with the tag " + key, len(found), listed.total_count)
+            what = f"groups with the tag {key}"
+            if not page or len(found) >= known_total(listed.total_count, what):
+                return check_whole(found, listed.total_count, what)
 
     async def group_model(self, group: str) -> Json:
         """Return one group whole."""
@@ -190,7 +185,17 @@ class TencentApi:
         return found
 
     async def instances(self, group: str) -> list[Instance]:
-        """Return all instances of a group; a list that changes between two pages is begun anew."""
+        """Return all instances of a group, each once; a list that changes between two pages is begun anew."""
+        what = f"instances of {group}"
+        for _ in range(_ATTEMPTS):
+            found, total = await self._instances_once(group, what)
+            if total is not None:
+                whole = check_whole(each_once(found, lambda one: one.instance_id), total, what)
+                return [one for one in whole if one.instance_id]
+        raise CloudError(f"the list of {what} changed while it was read, {_ATTEMPTS} times")
+
+    async def _instances_once(self, group: str, what: str) -> tuple[list[Instance], int | None]:
+        """Return the pages of a group's list and its length, None where that changed on the way."""
         found: list[Instance] = []
         total: int | None = None
         while total is None or len(found) < total:
@@ -200,16 +205,15 @@ class TencentApi:
                 "Offset": len(found),
             }
             page = await self._read(SCALING, "DescribeAutoScalingInstances", parameters)
-            counted = page.total_count if page.total_count is not None else total or 0
+            counted = known_total(page.total_count, what)
             if total is not None and counted != total:
-                found, total = [], None
-                continue
+                return found, None
             total = counted
             listed = page.auto_scaling_instance_set or ()
+            if not listed:
+                break
             found += listed
-            if not listed and len(found) < total:
-                raise _cut_short(f"instances of {group}", len(found), total)
-        return [one for one in found if one.instance_id]
+        return found, total
 
     async def instance_type(self, name: str) -> InstanceType | None:
         """Return a type of machine, None where it is unknown."""
