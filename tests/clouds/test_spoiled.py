@@ -121,3 +121,16 @@ def test_a_machine_that_is_listed_twice_is_one(how):
         assert len(found) == len(set(found)) == 1
 
     asyncio.run(main())
+
+
+def test_a_network_without_a_zone_is_asked_about_again():
+    """One answer that leaves the zone out does not keep a group without a template for as long as the process lives."""
+    here, cloud, _ = spoiled("tencent")
+
+    async def main():
+        here.fake.answers["DescribeSubnets"] = {"SubnetSet": [{"SubnetId": "subnet-1"}]}
+        assert {one.template for one in await cloud.refresh()} == {None}
+        del here.fake.answers["DescribeSubnets"]
+        assert None not in [one.template for one in await cloud.refresh()]
+
+    asyncio.run(main())

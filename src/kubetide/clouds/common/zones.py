@@ -1,4 +1,4 @@
-"""The zone of each of a cloud's networks (subnets, vSwitches); each is asked for once."""
+"""The zone of each of a cloud's networks (subnets, vSwitches); each is asked for until it is known."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class NetworkZones:
 
     async def of(self, network: str) -> str:
         """Return the zone of a network. Raises CloudError."""
-        if network not in self._known:
-            self._known[network] = await self._ask(network)
-        return self._known[network]
+        zone = self._known.get(network) or await self._ask(network)
+        if zone:
+            self._known[network] = zone
+        return zone
 
     async def grouped(self, networks: Iterable[str]) -> dict[str, list[str]]:
         """Return the networks by their zones, without those that are in none. Raises CloudError."""
