@@ -58,7 +58,7 @@ class Faulty:
     def __init__(self, send, clock, *, most):
         self._send, self._clock, self._most = send, clock, most
         self._fault, self._seen, self._first = None, 0, {}
-        self.sent, self.spoiled = 0, []
+        self.sent, self.spoiled, self._field = 0, [], None
 
     def begin(self):
         self.sent = 0
@@ -66,6 +66,10 @@ class Faulty:
     def set(self, fault):
         self._fault, self._seen, self._first = fault, 0, {}
         self.spoiled.clear()
+
+    def spoil(self, key, value):
+        """From now on give that value to each field of that name, or leave it out for None."""
+        self._field = key, value
 
     async def __call__(self, request):
         self.sent += 1
@@ -76,6 +80,9 @@ class Faulty:
             self._seen += 1
             if not fault.first < self._seen <= fault.first + fault.times:
                 fault = None
+        if fault is None and self._field is not None:
+            good = await self._answer(request)
+            return good._replace(body=json.dumps(_given(json.loads(good.body), *self._field)).encode())
         if fault is None:
             return await self._answer(request)
         return await self._spoiled(fault, request)
@@ -158,3 +165,12 @@ def _list_of(request):
     kept = {key: one for key, one in {**asked, **body}.items() if key not in _PAGES}
     action = [value for name, value in request.headers.items() if name.lower().endswith("-action")]
     return json.dumps([request.method, host, path, action, kept], sort_keys=True)
+
+
+def _given(body, key, value):
+    if isinstance(body, list):
+        return [_given(one, key, value) for one in body]
+    if not isinstance(body, dict):
+        return body
+    kept = {name: _given(one, key, value) for name, one in body.items() if name != key or value is not None}
+    return {name: value if name == key else one for name, one in kept.items()}

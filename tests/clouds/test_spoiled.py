@@ -134,3 +134,19 @@ def test_a_network_without_a_zone_is_asked_about_again():
         assert None not in [one.template for one in await cloud.refresh()]
 
     asyncio.run(main())
+
+
+def test_a_machine_whose_url_cannot_be_read_exists():
+    """A decrease on Compute Engine, which ends machines where there are no open orders, counts it."""
+    here, cloud, faulty = spoiled("gce", page=500)
+    here.fleet.grow(here.system, 1)
+
+    async def main():
+        await here.clock.sleep(minutes(1))
+        await cloud.refresh()
+        faulty.spoil("instance", "?")
+        with pytest.raises(CloudError, match="existingNodes: 2"):
+            await cloud.decrease_target_size(here.id_of(here.system), 1)
+        assert len(here.fleet.living(here.system)) == 2
+
+    asyncio.run(main())

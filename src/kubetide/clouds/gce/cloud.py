@@ -354,9 +354,9 @@ class GceCloud(Cloud):
         check_decrease(delta)
         ref = await self._known(group_id)
         manager = await self._manager(ref)
-        # An instance that came since the last refresh would be a victim of the smaller size.
+        # Any instance would be a victim of the smaller size: one that came since, or whose URL cannot be read.
         self._list_anew(ref)
-        target = decreased(manager.size, delta, len(await self._instances_of(ref)))
+        target = decreased(manager.size, delta, len(await self._api.managed_instances(ref)))
         self._forget(ref)
         await self._api.resize(ref, target)
         self._managers[ref] = replace(manager, target_size=target - manager.target_suspended_size)
