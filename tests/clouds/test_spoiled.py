@@ -9,6 +9,7 @@ from tests.clouds.faults import BODIES, Fault, Faulty
 from tests.clouds.vendors import VENDORS
 
 from kubetide.clouds.aws.api import AwsApi
+from kubetide.clouds.aws.groups import read_group
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes
 
@@ -150,3 +151,26 @@ def test_a_machine_whose_url_cannot_be_read_exists():
         assert len(here.fleet.living(here.system)) == 2
 
     asyncio.run(main())
+
+
+def test_a_size_that_compute_engine_does_not_say_is_not_zero():
+    """The group stays as it was, and does not grow beyond its maximum."""
+    here, cloud, faulty = spoiled("gce", page=500)
+
+    async def main():
+        await cloud.refresh()
+        faulty.spoil("targetSize", None)
+        await here.clock.sleep(minutes(1))
+        system, _ = await cloud.refresh()
+        assert (system.target_size, "does not say the target size of system" in system.stale) == (1, True)
+        with pytest.raises(CloudError, match="does not say the target size"):
+            await cloud.increase_size(here.id_of(here.system), 2)
+        assert here.fleet.groups[here.system].target == 1
+
+    asyncio.run(main())
+
+
+def test_a_size_that_aws_does_not_say_is_that_of_the_machines():
+    """An increase of 0 by one would end all machines but one."""
+    machines = [{"InstanceId": f"i-{number}", "LifecycleState": "InService"} for number in range(3)]
+    assert read_group({"AutoScalingGroupName": "web", "Instances": machines}).desired == 3

@@ -101,7 +101,8 @@ def read_group(raw: Json) -> Asg:
         name=raw["AutoScalingGroupName"],
         min_size=raw.get("MinSize") or 0,
         max_size=raw.get("MaxSize") or 0,
-        desired=raw.get("DesiredCapacity") or 0,
+        # A size that is not said is not 0: an increase of that would end the machines that there are.
+        desired=len(members) if raw.get("DesiredCapacity") is None else raw["DesiredCapacity"],
         zones=tuple(raw.get("AvailabilityZones") or ()),
         members=members,
         tags=tuple((tag.get("Key") or "", tag.get("Value") or "") for tag in raw.get("Tags") or ()),

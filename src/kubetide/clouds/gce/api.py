@@ -63,7 +63,7 @@ class Manager(ApiStruct):
     zone: str = ""
     base_instance_name: str = ""
     instance_template: str = ""
-    target_size: int = 0
+    target_size: int | None = None
     target_suspended_size: int = 0
     current_actions: CurrentActions | None = None
     stateful_policy: Json | None = None
@@ -71,7 +71,12 @@ class Manager(ApiStruct):
 
     @property
     def size(self) -> int:
-        """The target, suspended instances included."""
+        """The target, suspended instances included. Raises CloudError where the API does not say it.
+
+        A size that is not known is not 0: the group could grow beyond its maximum.
+        """
+        if self.target_size is None:
+            raise CloudError(f"Compute Engine does not say the target size of {self.name}")
         return self.target_size + self.target_suspended_size
 
 
