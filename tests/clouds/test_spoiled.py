@@ -174,3 +174,23 @@ def test_a_size_that_aws_does_not_say_is_that_of_the_machines():
     """An increase of 0 by one would end all machines but one."""
     machines = [{"InstanceId": f"i-{number}", "LifecycleState": "InService"} for number in range(3)]
     assert read_group({"AutoScalingGroupName": "web", "Instances": machines}).desired == 3
+
+
+@pytest.mark.parametrize("value", [None, []], ids=["left out", "of nothing"])
+def test_an_answer_of_azure_without_a_list_takes_no_machines_away(value):
+    """Neither the sets nor the machines of one are gone when an answer has no list; an empty list is one."""
+    here, cloud, faulty = spoiled("azure", page=500)
+
+    async def main():
+        before = await cloud.refresh()
+        faulty.spoil("value", value)
+        await here.clock.sleep(minutes(6))
+        if value is None:
+            with pytest.raises(CloudError, match="virtualMachineScaleSets: the answer has no list"):
+                await cloud.refresh()
+            faulty.spoil("", None)
+            assert await cloud.refresh() == before
+        else:
+            assert "could not find vmss: system" in (await cloud.refresh())[0].stale
+
+    asyncio.run(main())

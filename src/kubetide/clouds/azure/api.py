@@ -229,7 +229,10 @@ class ComputeApi:
             ask = partial(self._request, "GET", url, query=asked, version=api_version)
             response = await self._rest.read(ask)
             page = decoded(response, _Page)
-            found.extend(_entry(one, kind) for one in page.value or ())
+            if page.value is None:
+                # Else all that there is would count as gone.
+                raise CloudError(f"{path}: the answer has no list")
+            found.extend(_entry(one, kind) for one in page.value)
             url, asked, api_version = page.next_link or "", {}, ""
         return found
 
