@@ -81,6 +81,16 @@ def test_a_group_stays_at_its_minimum():
     assert Fleet(groups, {"large": [[2000]]}).run(minutes(20)).kinds() == {"large": 1}
 
 
+@pytest.mark.parametrize("limit", [{"maximum": 1}, {"cores_total": "0:65"}, {"max_nodes_total": 4}])
+def test_the_moves_of_one_search_share_a_limit(limit):
+    """Three large nodes would each be replaced; where the limit leaves one new node, one is bought."""
+    small = priced("small", 9, 0.3, **{name: to for name, to in limit.items() if name == "maximum"})
+    others = {name: to for name, to in limit.items() if name != "maximum"}
+    made = Fleet([priced(*LARGE), small], {"large": [[8500]] * 3}, **others)
+    made.minute()
+    assert made.kinds() == {"large": 3, "small": 1}
+
+
 def test_a_hold_holds():
     """Nothing goes while caches are too old."""
     made = fleet(LARGE, SMALL, places={"large": [[2000]]})

@@ -25,11 +25,11 @@ from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_up.choosing.options import skip_reasons
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
-from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.units.time import Duration, Instant, after, before, between, hours, minutes
@@ -97,7 +97,10 @@ class _Searching:
         self._now = now
         self._some = {one.name: one for one in some}
         self._left = most_nodes
-        self._new = 0
+        self._new: dict[str, int] = {}
+        """Group -> how many nodes of it the moves of this search buy."""
+        self._headroom = headroom_of(state, tick)
+        self._awaited = [move.buy for move in state.memory.consolidation.moves if move.buy and not move.arrived]
         self._found = found
         self._snapshot = state.snapshot
         in_flight = state.memory.scale_down.deletions
@@ -199,7 +202,7 @@ class _Searching:
             and self._allowances.allow_together(one.moves.pods)
         )
 
-    def _take(self, some: Sequence[Candidate], buy: str, saving: float) -> None:
+    def _take(self, some: Sequence[Candidate], target: Target | None, saving: float) -> None:
         for one in some:
             del self._some[one.name]
             self._sizes[one.group] -= 1
@@ -207,12 +210,14 @@ class _Searching:
             self._allowances.take(one.moves.pods)
             self._closed[one.name] = None
             self._left -= 1
-        self._new += bool(buy)
+        if target is not None:
+            self._new[target.group] = self._new.get(target.group, 0) + 1
+            self._headroom.take(target.template.node, 1)
         self._found.moves.append(
             Move(
                 nodes=tuple(one.name for one in some),
                 since=self._now,
-                buy=buy,
+                buy="" if target is None else target.group,
                 saving=round(saving, 6),
                 evictions=sum(len(one.moves.pods) for one in some),
                 removed=tuple(dict.fromkeys(one.group for one in some)),
@@ -227,17 +232,15 @@ class _Searching:
             return
         self._visited.update(dict.fromkeys(moved.values()))
         self._simulation.remove(one.name)
-        self._take([one], "", one.price)
+        self._take([one], None, one.price)
 
     # ── new nodes ──
 
     def _targets(self) -> list[Target]:
         """Return the groups of which a node may be bought, cheapest first."""
         state, tick = self._state, self._tick
-        headroom = headroom_of(state, tick)
         if self._most_new() <= 0:
             return []
-        bought = [move.buy for move in state.memory.consolidation.moves if move.buy and not move.arrived]
         found = []
         for group_id, view in tick.view.groups.items():
             group, template = state.groups[group_id], tick.templates.get(group_id)
@@ -248,9 +251,7 @@ class _Searching:
                 continue
             if deleted is not None and after(deleted, state.settings.buy_back_price) > self._now:
                 continue
-            if self._is_skipped(group_id, headroom) or not view.healthy:
-                continue
-            if headroom.cap(template.node, 1 + bought.count(group_id)) <= bought.count(group_id):
+            if self._is_skipped(group_id) or not view.healthy or not self._may_grow(group, template):
                 continue
             joins = state.memory.longest_join.get(group_id, _OVERLAP)
             overlap = (joins + _DRAIN) / hours(1)
@@ -261,12 +262,20 @@ class _Searching:
         """Return how many nodes more the cluster may have for a while, and this hour may ask for."""
         state, settings = self._state, self._state.settings
         lately = sum(number for at, number in state.memory.increases if at > before(self._now, hours(1)))
-        most = settings.max_node_increases_per_hour - lately - self._new
+        most = settings.max_node_increases_per_hour - lately - sum(self._new.values())
         if settings.max_nodes_total:
             most = min(most, settings.max_nodes_total - len(self._snapshot))
         return most
 
-    def _is_skipped(self, group_id: str, headroom: Headroom) -> bool:
+    def _may_grow(self, group: NodeGroup, template: Template) -> bool:
+        """Return whether one more node of the group is within its maximum and the limits of the cluster."""
+        awaited = self._awaited.count(group.id)
+        return (
+            group.target_size + self._new.get(group.id, 0) < group.max_size
+            and self._headroom.cap(template.node, 1 + awaited) > awaited
+        )
+
+    def _is_skipped(self, group_id: str) -> bool:
         state = self._state
         group = state.groups[group_id]
         return is_out_of_stock(state, group, self._now) or bool(
@@ -274,7 +283,7 @@ class _Searching:
                 self._tick.view.groups[group_id],
                 group,
                 self._tick.templates[group_id],
-                headroom,
+                self._headroom,
                 backed_off=is_backed_off(state.memory.backoff.get(group_id), self._now),
                 nodes=len(self._snapshot),
                 max_nodes_total=state.settings.max_nodes_total,
@@ -284,7 +293,9 @@ class _Searching:
     def _fill(self, targets: Sequence[Target], calm: float) -> bool:
         """Find the best new node for some of the candidates, and take it if the filters agree; False at the end."""
         some = [one for one in self._some.values() if self._may_go(one)]
-        if not some:
+        groups = self._state.groups
+        targets = [one for one in targets if self._may_grow(groups[one.group], one.template)]
+        if not some or not targets:
             return False
         columns, stocks = self._columns(some, targets)
         columns = columns._replace(calms=np.minimum(columns.calms, calm))
@@ -379,5 +390,5 @@ class _Searching:
                 return chosen
             self._snapshot.add_pod(pod, name, pod_class)
         self._snapshot.commit()
-        self._take(chosen, target.group, paid - target.price)
+        self._take(chosen, target, paid - target.price)
         return []
