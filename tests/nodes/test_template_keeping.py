@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from tests.nodes.live import START, World, play, replayed
 
@@ -82,6 +85,33 @@ def test_a_broken_document_is_said_once_and_written_anew(text):
         assert list(read_learned(await stored(world)).types) == ["c5d.large"]
 
     begun_with(text, story)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"seen_at": 10**25}, "instance type m5: 10000000000000000000000000 ns is no time"),
+        ({"seen_at": -1}, "instance type m5: -1 ns is no time"),
+        ({"capacity": {"cpu": "-4"}}, "cpu of instance type m5: it is less than 0"),
+        ({"allocatable": {"memory": "much"}}, 'memory of instance type m5: "much" is not a quantity'),
+    ],
+)
+def test_amounts_and_times_that_no_machine_has_make_a_document_unreadable(changes, why):
+    """A document edited by hand or damaged is learned anew: it must not fail a later tick, or promise nothing for ever."""
+    entry = {"instance_type": "m5", "capacity": {"cpu": "4"}, "seen_at": 1, **changes}
+    for whole in ({"types": {"m5": [entry]}}, {"groups": {"a": {"amounts": [entry]}}}):
+        with pytest.raises(ValueError, match=re.escape(why)):
+            read_learned(json.dumps(whole))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"at": 10**25}, {"took": -1}, {"real": {"cpu": "x"}}, {"errors": {"cpu": 0.5}}]
+)
+def test_a_join_that_was_never_written_makes_a_document_unreadable(changes):
+    """Explanations and series read the last join of a group."""
+    join = {"node": "n", "at": 1, "took": 1, **changes}
+    with pytest.raises(ValueError, match="node n"):
+        read_learned(json.dumps({"groups": {"a": {"joins": 1, "last_join": join}}}))
 
 
 def test_without_the_flag_nothing_is_persisted():

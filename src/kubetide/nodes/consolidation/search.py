@@ -100,7 +100,9 @@ class _Searching:
         self._new: dict[str, int] = {}
         """Group -> how many nodes of it the moves of this search buy."""
         self._headroom = headroom_of(state, tick)
-        self._awaited = [move.buy for move in state.memory.consolidation.moves if move.buy and not move.arrived]
+        self._awaited = [
+            move.buy for move in state.memory.consolidation.moves if move.buy and not move.arrived
+        ]
         self._found = found
         self._snapshot = state.snapshot
         in_flight = state.memory.scale_down.deletions

@@ -12,13 +12,17 @@ import msgspec
 
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
 from kubetide.nodes.state import State
-from kubetide.units.quantity import quantity_error
+from kubetide.objects.base import Quantities
+from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after
 
 CONFIG_MAP: Final = "kubetide-node-templates"
 DATA_KEY: Final = "learned"
 MOST_BYTES: Final = 500_000
 """An object of the API holds about a MiB."""
+
+_LATEST: Final = (1 << 63) - 1
+"""The last instant that 64 bits of nanoseconds hold, in the year 2262."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Learned)
@@ -52,13 +56,40 @@ def learned_document(learned: Learned, *, most: int = MOST_BYTES) -> str:
 def read_learned(text: str) -> Learned:
     """Return the facts of a document. Raises ValueError for one that this program cannot have written."""
     found = _decoder.decode(text)
-    entries = [one for held in found.types.values() for one in held]
-    entries += [one for group in found.groups.values() for one in group.amounts]
-    for entry in entries:
-        for name, value in (*entry.capacity.items(), *entry.allocatable.items()):
-            if why := quantity_error(value):
-                raise ValueError(f"{name} of instance type {entry.instance_type}: {why}")
+    for held in found.types.values():
+        for entry in held:
+            _check_seen(entry)
+    for name, group in found.groups.items():
+        for entry in group.amounts:
+            _check_seen(entry)
+        _check_times(f"group {name}", group.slowest)
+        if (join := group.last_join) is not None:
+            _check_times(f"node {join.node}", join.at, join.took)
+            _check_amounts(f"node {join.node}", join.promised, join.real)
+            if unknown := sorted({*join.errors} - {*join.promised}):
+                raise ValueError(f"node {join.node}: {unknown[0]} was not promised")
+        if group.joins < 0:
+            raise ValueError(f"group {name}: {group.joins} nodes joined")
     return found
+
+
+def _check_seen(entry: SeenAmounts) -> None:
+    what = f"instance type {entry.instance_type}"
+    _check_times(what, entry.seen_at)
+    _check_amounts(what, entry.capacity, entry.allocatable)
+
+
+def _check_times(what: str, *times: int) -> None:
+    """Raise ValueError for a time or a duration that no clock says: the rest of the program could not write it."""
+    if wrong := [time for time in times if not 0 <= time <= _LATEST]:
+        raise ValueError(f"{what}: {wrong[0]} ns is no time")
+
+
+def _check_amounts(what: str, *amounts: Quantities) -> None:
+    for name, value in (pair for some in amounts for pair in some.items()):
+        why = quantity_error(value) or ("it is less than 0" if Quantity.parse(value).sign() < 0 else "")
+        if why:
+            raise ValueError(f"{name} of {what}: {why}")
 
 
 def _newest(entries: Sequence[SeenAmounts]) -> Instant:
