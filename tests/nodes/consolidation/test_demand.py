@@ -8,7 +8,7 @@ from tests.nodes.frozen import pod
 
 from kubetide.embedded.cloud import GroupSpec
 from kubetide.nodes.explain.answers import explain_node
-from kubetide.units.time import format_rfc3339, hours, minutes
+from kubetide.units.time import format_rfc3339, hours, minutes, seconds
 
 SOON = {"scale_down_unneeded_time": minutes(3), "scale_down_delay_after_add": minutes(0)}
 
@@ -70,6 +70,26 @@ def test_budgets_hold_for_scale_down_too():
     made.run(minutes(30))
     assert made.kinds() == {"a": 4}
     assert explain_node(made.state, "a-1", made.now).reason == "DisruptionBudget"
+
+
+def test_a_budget_for_empty_nodes_holds_for_a_move_whose_pods_have_ended():
+    """The new node is there, and the old one has become empty meanwhile: it may not go as an empty one."""
+    groups = [priced("large", 16, 0.8), priced("small", 9, 0.3)]
+    made = Fleet(groups, {"large": [[8500]]}, consolidation_budgets="nodes=1; nodes=0 reasons=Empty")
+    made.run(minutes(1))
+    assert made.kinds() == {"large": 1, "small": 1}
+    made.apply(gone=made.deletion_of("large-0-p0"))
+    made.run(minutes(3))
+    assert made.kinds() == {"large": 1, "small": 1}
+
+
+def test_a_budget_over_both_reasons_counts_the_nodes_of_one_tick_together():
+    """One empty and one underutilized node could both go; the budget lets one go at once."""
+    times = {"scale_down_unneeded_time": seconds(30), "scale_down_delay_after_add": minutes(0)}
+    groups = [priced("a", 4, 0.2)]
+    made = Fleet(groups, {"a": [[3000], [300], []]}, consolidation_budgets="nodes=1", **times)
+    counts = [made.run(minutes(1)).kinds()["a"] for _ in range(4)]
+    assert counts == [3, 2, 1, 1]
 
 
 LARGE = GroupSpec(name="large", instance_type="m5.4xlarge", max_size=4)

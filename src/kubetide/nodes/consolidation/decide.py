@@ -63,7 +63,7 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
     reasons: list[Reason] = []
     emitted: list[EventRecord] = []
     if not held:
-        progress = advance(state, now, budget)
+        progress = advance(state, now)
         actions += begin_deletions(state, progress.plan, now)
         actions += [AddTaint(name, CONSOLIDATION, unix_seconds(now), NO_SCHEDULE) for name in progress.close]
         memory.closing.update(dict.fromkeys(progress.close, now))

@@ -67,12 +67,21 @@ def keep_back(state: State, plan: Plan, now: Instant) -> None:
     if settings.remember_demand > 0:
         _keep_for_demand(state, plan)
     if settings.consolidation_enabled:
-        _within_budgets(state, plan, now)
+        within_disruption_budgets(state, plan, now)
 
 
-def left_of_budget(state: State, reason: str, now: Instant) -> int | None:
-    """Return how many more nodes may be disrupted for this reason; None for no limit."""
-    disrupted = {"Empty": 0, "Underutilized": 0}
+def within_disruption_budgets(state: State, plan: Plan, now: Instant) -> None:
+    """Take the nodes over a budget out of a plan; the empty ones that stay in it count for budgets of both reasons."""
+    for reason, nodes in (("Empty", plan.empty), ("Underutilized", plan.drain)):
+        left = left_of_budget(state, reason, now, empty=len(plan.empty) if nodes is plan.drain else 0)
+        if left is not None:
+            detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
+            _drop(plan, list(nodes[left:]), BUDGET, detail)
+
+
+def left_of_budget(state: State, reason: str, now: Instant, *, empty: int = 0) -> int | None:
+    """Return how many more nodes may be disrupted for this reason, besides ``empty`` ones planned; None for no limit."""
+    disrupted = {"Empty": empty, "Underutilized": 0}
     for one in state.memory.scale_down.deletions.values():
         disrupted["Underutilized" if one.drain else "Empty"] += 1
     nodes = sum(1 for name in state.nodes if state.group_of(name) is not None)
@@ -119,11 +128,3 @@ def _keep_for_demand(state: State, plan: Plan) -> None:
         )
         kept[one.node] = one.group
     memory.kept = {**memory.kept, **kept}
-
-
-def _within_budgets(state: State, plan: Plan, now: Instant) -> None:
-    for reason, nodes in (("Empty", plan.empty), ("Underutilized", plan.drain)):
-        left = left_of_budget(state, reason, now)
-        if left is not None:
-            detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
-            _drop(plan, list(nodes[left:]), BUDGET, detail)

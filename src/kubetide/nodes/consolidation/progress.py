@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.candidates import end_soon, facts_of, split_ending
+from kubetide.nodes.consolidation.keeping import within_disruption_budgets
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.facts.nodes import is_starting_after
 from kubetide.nodes.reasons import reason
@@ -36,8 +37,8 @@ class Progress:
     reasons: list[Reason] = field(default_factory=list)
 
 
-def advance(state: State, now: Instant, most_nodes: int | None) -> Progress:
-    """Advance all moves, and drop those that are done or given up. Changes their memory."""
+def advance(state: State, now: Instant) -> Progress:
+    """Advance all moves as far as the budgets allow, and drop those that are done or given up. Changes their memory."""
     memory = state.memory.consolidation
     found = Progress()
     going: list[Move] = []
@@ -51,8 +52,7 @@ def advance(state: State, now: Instant, most_nodes: int | None) -> Progress:
         else:
             _give_up(state, left, moved, found, now)
     memory.moves = tuple(going)
-    if most_nodes is not None:
-        found.plan.drain = found.plan.drain[:most_nodes]
+    within_disruption_budgets(state, found.plan, now)
     found.plan = within_budgets(state, found.plan, now)
     for one in (*found.plan.empty, *found.plan.drain):
         memory.removed_at[one.group] = now
