@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.nodes.consolidation.fleet import Fleet, priced
 
 from kubetide.nodes.explain.answers import explain_node
@@ -89,6 +90,26 @@ def test_the_moves_of_one_search_share_a_limit(limit):
     made = Fleet([priced(*LARGE), small], {"large": [[8500]] * 3}, **others)
     made.minute()
     assert made.kinds() == {"large": 3, "small": 1}
+
+
+def test_moves_that_end_together_share_the_free_capacity():
+    """Of three new nodes one has come: one old node is drained, and the others wait for theirs."""
+    made = OneAtATime(
+        [priced(*LARGE), priced("small", 9, 0.3)],
+        {"large": [[8500]] * 3},
+        consolidation_budgets="nodes=100%",
+        max_drain_parallelism=10,
+    )
+    made.run(minutes(3))
+    assert made.kinds() == {"large": 2, "small": 3}
+    assert [pod for pod in made.state.pods.values() if not pod.spec.node_name] == []
+
+
+class OneAtATime(Fleet):
+    """Of the nodes that are bought together the first one comes."""
+
+    def _join(self, action):
+        super()._join(replace(action, delta=1))
 
 
 def test_a_hold_holds():

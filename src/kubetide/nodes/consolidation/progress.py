@@ -17,6 +17,7 @@ from kubetide.nodes.registry.failures import max_provision_time
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
@@ -42,15 +43,20 @@ def advance(state: State, now: Instant) -> Progress:
     memory = state.memory.consolidation
     found = Progress()
     going: list[Move] = []
-    for move in memory.moves:
-        left = _still_there(state, move)
-        if not left.nodes:
-            continue
-        moved = _step(state, left, found, now)
-        if isinstance(moved, Move):
-            going.append(moved)
-        else:
-            _give_up(state, left, moved, found, now)
+    # What goes in this tick keeps its new places, so that the next move does not count on them.
+    state.snapshot.fork()
+    try:
+        for move in memory.moves:
+            left = _still_there(state, move)
+            if not left.nodes:
+                continue
+            moved = _step(state, left, found, now)
+            if isinstance(moved, Move):
+                going.append(moved)
+            else:
+                _give_up(state, left, moved, found, now)
+    finally:
+        state.snapshot.revert()
     memory.moves = tuple(going)
     within_disruption_budgets(state, found.plan, now)
     found.plan = within_budgets(state, found.plan, now)
@@ -96,7 +102,7 @@ def _step(state: State, move: Move, found: Progress, now: Instant) -> Move | str
         if name not in memory.closing:
             closing += [(name, ending)] if ending else []
         removable.append(Removable(name, group.id, moves, False, facts.utilization))
-    refused = _refused(state, removable, dict(closing), now)
+    refused = _refused(state, removable, dict(closing), found.plan, now, commit=not waiting)
     if waiting and not refused:
         found.close += [name for name, _ in closing]
         _note(state, move, f"waits for {waiting} pods that end by themselves; no new ones come")
@@ -124,11 +130,23 @@ def _has_arrived(state: State, move: Move) -> bool:
 
 
 def _refused(
-    state: State, removable: list[Removable], closing: Mapping[str, tuple[Pod, ...]], now: Instant
+    state: State,
+    removable: list[Removable],
+    closing: Mapping[str, tuple[Pod, ...]],
+    going: Plan,
+    now: Instant,
+    *,
+    commit: bool,
 ) -> str:
     """Return why the nodes cannot all go now; empty where their pods fit elsewhere and all limits allow it.
 
-    ``closing``: of nodes that are about to take no new pods, those that end by themselves: others like them come.
+    Args:
+        state: Its snapshot has the pods of ``going`` in their new places.
+        removable: The nodes of the move.
+        closing: Of nodes that are about to take no new pods, those that end by themselves: others like them come.
+        going: What earlier moves remove in this tick.
+        now: The time.
+        commit: Whether the snapshot keeps the new places if nothing refuses them.
     """
     memory = state.memory.scale_down
     allowances = state.scale_down_cache.allowances(state.pdbs)
@@ -136,30 +154,49 @@ def _refused(
     sizes = {group.id: group.target_size for group in state.groups.values()}
     for deletion in memory.deletions.values():
         sizes[deletion.group] = sizes.get(deletion.group, 0) - 1
+    earlier = [*going.empty, *going.drain]
+    for one in earlier:
+        sizes[one.group] -= 1
+        totals.take(state.nodes[one.node])
+        allowances.take(one.moves.pods)
     state.snapshot.fork()
+    refused = ""
     try:
         simulation = Simulation(state.snapshot, list(state.nodes), memory.hints, state.memory.rotation)
-        for name in (*memory.deletions, *state.memory.consolidation.closing):
+        # Nodes that are to go themselves are no place for others' pods, as in the search.
+        moved = [name for move in state.memory.consolidation.moves for name in move.nodes]
+        for name in (*memory.deletions, *state.memory.consolidation.closing, *moved):
             simulation.close(name)
         for one in removable:
-            simulation.close(one.node)
-        for one in removable:
-            node = state.nodes[one.node]
-            sizes[one.group] -= 1
-            if sizes[one.group] < state.groups[one.group].min_size:
-                return f"group {one.group} would fall below its minimum {state.groups[one.group].min_size}"
-            if exceeded := totals.exceeded_by(node):
-                return f"the cluster's {exceeded[0]} would fall below its minimum"
-            totals.take(node)
-            if not allowances.allow_together(one.moves.pods):
-                return "a PodDisruptionBudget does not allow all evictions now"
-            allowances.take(one.moves.pods)
+            refused = refused or _limit(state, one, sizes, totals, allowances)
+            if refused:
+                break
             simulation.move(one.node, (*one.moves.pods, *closing.get(one.node, ())))
             simulation.remove(one.node)
     except DoesNotFit as error:
-        return error.detail
+        refused = error.detail
     finally:
-        state.snapshot.revert()
+        if refused or not commit:
+            state.snapshot.revert()
+        else:
+            state.snapshot.commit()
+    return refused
+
+
+def _limit(
+    state: State, one: Removable, sizes: dict[str, int], totals: TotalsAboveMinimum, allowances: Allowances
+) -> str:
+    """Return which limit the removal of one more node would break; count the node if none."""
+    node, minimum = state.nodes[one.node], state.groups[one.group].min_size
+    sizes[one.group] -= 1
+    if sizes[one.group] < minimum:
+        return f"group {one.group} would fall below its minimum {minimum}"
+    if exceeded := totals.exceeded_by(node):
+        return f"the cluster's {exceeded[0]} would fall below its minimum"
+    totals.take(node)
+    if not allowances.allow_together(one.moves.pods):
+        return "a PodDisruptionBudget does not allow all evictions now"
+    allowances.take(one.moves.pods)
     return ""
 
 
