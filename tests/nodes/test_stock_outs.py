@@ -81,6 +81,15 @@ def test_shortages_in_a_row_count_for_longer_and_old_ones_for_less():
     assert (entry.until - now) // minutes(1) == 30
 
 
+def test_the_machines_of_one_request_fail_one_by_one():
+    """Each report begins the time anew; none doubles it, as nothing was requested in between."""
+    held = world(stock_out_memory=minutes(30))
+    for group_id, late in (("a1", 0), ("a1", 1), ("a2", 2), ("a1", 3)):
+        note_shortage(held.state, group_id, "OutOfCapacity", after(START, minutes(late)))
+    (entry,) = held.state.memory.stock_outs.values()
+    assert (entry.until - START) // minutes(1) == 33
+
+
 def test_a_group_with_another_way_is_still_asked():
     """A group over two zones is out of stock only when both are; a market of its own is another offer."""
     held = world(stock_out_memory=minutes(30))

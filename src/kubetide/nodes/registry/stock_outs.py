@@ -1,7 +1,7 @@
 """Offers that were out of stock lately, shared by all groups that buy them (``--stock-out-memory``).
 
 An offer is an instance type in a zone on a market. After a shortage it is not asked for during
-``--stock-out-memory``; after another one within twice that time for twice as long, up to four times. Each shortage
+``--stock-out-memory``; after another one within twice that time for twice as long, up to four times. Several reports of one shortage count once. Each
 counts less as time passes: without a new one the next begins at the shortest time again.
 
 Beyond Cluster Autoscaler, which only backs off the group that failed; off by default.
@@ -44,12 +44,21 @@ def note_shortage(state: State, group_id: str, cause: CloudCause, now: Instant) 
     reasons = []
     for offer in offers_of(state.groups[group_id]):
         before = memory.stock_outs.get(offer)
-        again = before is not None and after(before.until, Duration(2 * settings.stock_out_memory)) >= now
-        times = min(2 * before.times, _LONGEST) if before is not None and again else 1
+        times = _times_after(before, settings.stock_out_memory, now)
         until = after(now, Duration(times * settings.stock_out_memory))
         memory.stock_outs = {**memory.stock_outs, offer: StockOut(times, until, now, group_id)}
         reasons.append(reason("OutOfStock", offer, group=group_id, until=format_rfc3339(until)))
     return reasons
+
+
+def _times_after(before: StockOut | None, shortest: Duration, now: Instant) -> int:
+    """Return for how many times the shortest time a new shortage counts.
+
+    One that is reported while the offer is not asked for belongs to what was asked for before: machines fail one by one.
+    """
+    if before is None or after(before.until, Duration(2 * shortest)) < now:
+        return 1
+    return before.times if before.until > now else min(2 * before.times, _LONGEST)
 
 
 def is_out_of_stock(state: State, group: NodeGroup, now: Instant) -> bool:
