@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import asynccontextmanager
 
 import pytest
@@ -174,6 +175,28 @@ def test_a_group_has_the_price_of_its_new_node(refusal, asked):
     assert asyncio.run(main()) == ([None, None] if refusal else [0.5, 0.5])
     start = START // seconds(1)
     assert requests == [("new", {"disk": "ssd"}, start, start + 3600)] * asked
+
+
+@pytest.mark.parametrize(
+    ("said", "price"), [(math.nan, None), (math.inf, None), (-1.0, None), (0.0, 0.0), (0.5, 0.5)]
+)
+def test_a_price_that_no_machine_has_is_none(said, price):
+    """Such a group would be the best or the worst of all, or keep every group from being chosen."""
+
+    async def call(method, request):
+        answer = MESSAGES[METHODS[method][1]]()
+        if method == "NodeGroups":
+            answer.nodeGroups.add(id="g", maxSize=3)
+        elif method == "NodeGroupTemplateNodeInfo":
+            answer = template_message(NodeTemplate(node=Node(metadata=ObjectMeta(name="new"))))
+        elif method == "PricingNodePrice":
+            answer.price = said
+        return answer
+
+    async def main():
+        return (await (await open_cloud(call, "test", now=lambda: START)).refresh())[0].price_per_hour
+
+    assert asyncio.run(main()) == price
 
 
 def test_a_group_without_price_leaves_the_others_theirs():

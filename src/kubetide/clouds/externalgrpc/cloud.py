@@ -6,6 +6,7 @@ prices a fifth, what a new node costs an hour. A group that fails keeps its last
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -157,7 +158,7 @@ class ExternalGrpcCloud(Cloud):
         return template, "" if template else f"node group {group_id}: the provider has no template"
 
     async def _price(self, template: NodeTemplate | None) -> float | None:
-        """Return what a new node costs in the hour to come; None where the provider does not say.
+        """Return what a new node costs in the hour to come; None where the provider says none that a machine may have.
 
         Source: cluster-autoscaler, expander ``price``, which asks with a template's node.
         """
@@ -174,7 +175,8 @@ class ExternalGrpcCloud(Cloud):
         except CloudError:
             price = None
         self._price_answered = True
-        return price
+        # A price that no machine has would make the group the cheapest or the dearest of all, or comparable to none.
+        return price if price is not None and math.isfinite(price) and price >= 0 else None
 
     async def options(self, group_id: str) -> GroupOptions | None:
         """Return the options of a group; None keeps the flags. Raises CloudError."""
