@@ -7,8 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.nodes.consolidation.fleet import Fleet, priced
+from tests.nodes.frozen import pod
 
 from kubetide.nodes.explain.answers import explain_node
+from kubetide.nodes.memory import Memory
 from kubetide.nodes.state import Gone
 from kubetide.units.time import hours, minutes
 
@@ -90,6 +92,51 @@ def test_the_moves_of_one_search_share_a_limit(limit):
     made = Fleet([priced(*LARGE), small], {"large": [[8500]] * 3}, **others)
     made.minute()
     assert made.kinds() == {"large": 3, "small": 1}
+
+
+def test_an_empty_node_takes_the_pods_in_place_of_a_new_one():
+    """Nothing is bought beside an empty node of the same group, and the empty one is not removed while pods move there."""
+    made = Fleet([priced(*LARGE), priced("small", 9, 0.3)], {"large": [[8500]], "small": [[]]})
+    counts = [made.run(minutes(1)).kinds() for _ in range(4)]
+    assert counts == [{"large": 1, "small": 1}, *[{"small": 1}] * 3]
+    assert [pod for pod in made.state.pods.values() if not pod.spec.node_name] == []
+
+
+def test_an_empty_node_stays_where_the_pods_of_this_tick_go():
+    """The place that the search had found is taken by now: the pods go to the node that would have been removed as idle."""
+    flags = {"consolidation_budgets": "nodes=100%", "scale_down_utilization_threshold": 0.1}
+    made = fleet(SMALL, places={"small": [[2500], [900], []]}, **flags)
+    made.run(minutes(1))
+    assert [one.subject for one in made.chosen] == ["small-0"]
+    made.apply(pods=(pod("late", cpu="1500m", node="small-1"),))
+    made.run(minutes(3))
+    assert made.kinds() == {"small": 2}
+    assert [one for one in made.state.pods.values() if not one.spec.node_name] == []
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_new_process_buys_no_second_node_for_the_same_move(joined):
+    """The node that the earlier one bought has joined, or is on its way: its pods go there."""
+    made = Late([priced(*LARGE), priced("small", 9, 0.3)], {"large": [[8500]]})
+    made.run(minutes(1))
+    if joined:
+        made.join()
+    made.state.memory = Memory(started=made.now)
+    made.run(minutes(2))
+    if not joined:
+        made.join()
+    assert made.kinds().get("small") == 1
+    assert made.run(minutes(20)).kinds() == {"small": 1}
+
+
+class Late(Fleet):
+    """Nodes join when ``join`` is called."""
+
+    def _join(self, action):
+        self.late = action
+
+    def join(self):
+        super()._join(self.late)
 
 
 def test_moves_that_end_together_share_the_free_capacity():

@@ -62,8 +62,10 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
     actions: list[Action] = []
     reasons: list[Reason] = []
     emitted: list[EventRecord] = []
+    taking: dict[str, None] = {}
     if not held:
         progress = advance(state, now)
+        taking = progress.taking
         actions += begin_deletions(state, progress.plan, now)
         actions += [AddTaint(name, CONSOLIDATION, unix_seconds(now), NO_SCHEDULE) for name in progress.close]
         memory.closing.update(dict.fromkeys(progress.close, now))
@@ -74,7 +76,7 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
     actions += _reopened(state)
     if not held and _may_search(state, tick, now):
         memory.next_search = after(now, SEARCH_INTERVAL)
-        idle = idle_nodes(state, tick, now)
+        idle = idle_nodes(state, tick, now, taking)
         actions += begin_deletions(state, idle, now)
         reasons += idle_reasons(state, idle, now)
         emitted += [_event(one.node, "DisruptionTerminating", "Disrupting Node: Empty") for one in idle.empty]

@@ -7,7 +7,7 @@ a node that is given back too soon keeps a pod waiting.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.candidates import facts_of, is_open, may_go, split_ending
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
 from kubetide.nodes.consolidation.keeping import keep_back
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
@@ -37,16 +38,17 @@ LEAST_IDLE: Duration = minutes(1)
 KEPT = "it is empty and stays: as many pods as came within the last half hour would need it"
 
 
-def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
+def idle_nodes(state: State, tick: Tick, now: Instant, taking: Collection[str] = ()) -> Plan:
     """Return the empty nodes to remove now; note those that expected pods would need.
 
+    Nodes in ``taking``, which get the pods of nodes that are drained from this tick on, stay.
     Nodes as young as --scale-down-delay-after-add stay, and so do those of groups that were lately bought back. The
     snapshot is left as found.
     """
     memory, unneeded = state.memory.consolidation, state.memory.scale_down.unneeded
     needed = _needed(state, tick, now) if unneeded else {}
     memory.needed = tuple(name for name in unneeded if name in needed)
-    empty = list(_empty(state, now))
+    empty = [one for one in _empty(state, now) if one.node not in taking]
     plan = Plan(empty=_within_limits(state, [one for one in empty if one.node not in needed], now))
     keep_back(state, plan, now)
     plan = within_budgets(state, plan, now)
@@ -57,6 +59,30 @@ def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
     for one in plan.empty:
         memory.removed_at[one.group] = now
     return plan
+
+
+def idle_node_of(state: State, group: str, taken: Collection[str]) -> str | None:
+    """Return an empty node of the group that would go soon, and so can take a move's pods; None without any."""
+    needed, snapshot = state.memory.consolidation.needed, state.snapshot
+    for name in sorted(state.memory.scale_down.unneeded):
+        if state.group_of(name) != group or name in needed or name in taken or name not in snapshot:
+            continue
+        pods = snapshot.pods_on(name)
+        is_empty = all(is_daemon_set_pod(pod) or is_mirror_pod(pod) for pod in pods)
+        if is_empty and not state.health(name).unready and not state.is_leaving(name):
+            return name
+    return None
+
+
+def upcoming_without_pods(state: State, tick: Tick) -> dict[str, int]:
+    """Return, by group, how many nodes are on their way that have no pods in the plan."""
+    found: dict[str, int] = {}
+    for name, group in tick.upcoming_nodes.items():
+        template = tick.templates.get(group)
+        own = 0 if template is None else len(template.pods)
+        if name in state.snapshot and len(state.snapshot.pods_on(name)) <= own:
+            found[group] = found.get(group, 0) + 1
+    return found
 
 
 def idle_reasons(state: State, plan: Plan, now: Instant) -> Iterator[Reason]:

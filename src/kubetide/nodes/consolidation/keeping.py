@@ -58,9 +58,10 @@ def keep_back(state: State, plan: Plan, now: Instant) -> None:
     settings, memory = state.settings, state.memory.consolidation
     if settings.consolidation_enabled:
         awaited = {move.buy for move in memory.moves if move.buy}
+        taking = {move.into for move in memory.moves}
         _drop(
             plan,
-            [one for one in _all(plan) if one.group in awaited],
+            [one for one in _all(plan) if one.group in awaited or one.node in taking],
             AWAITED,
             "it may be the new node of a move",
         )

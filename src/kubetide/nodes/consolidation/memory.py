@@ -15,6 +15,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         nodes: Those that have not begun to go.
         buy: The group of the new node; empty where the pods fit on existing nodes.
+        into: The empty node that takes the pods in place of a new one; empty where there is none.
         since: When it was decided.
         arrived: Whether the new node is ready.
         saving: Currency an hour.
@@ -25,6 +26,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: tuple[str, ...]
     since: Instant
     buy: str = ""
+    into: str = ""
     arrived: bool = False
     saving: float = 0.0
     evictions: int = 0

@@ -31,9 +31,10 @@ AGAIN: Duration = minutes(30)
 
 @dataclass(slots=True)
 class Progress:
-    """Actions for the moves: nodes to drain now, and nodes to close for new pods."""
+    """Actions for the moves: nodes to drain now, the nodes that take their pods, and nodes to close for new pods."""
 
     plan: Plan = field(default_factory=Plan)
+    taking: dict[str, None] = field(default_factory=dict)
     close: list[str] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
 
@@ -102,7 +103,7 @@ def _step(state: State, move: Move, found: Progress, now: Instant) -> Move | str
         if name not in memory.closing:
             closing += [(name, ending)] if ending else []
         removable.append(Removable(name, group.id, moves, False, facts.utilization))
-    refused = _refused(state, removable, dict(closing), found.plan, now, commit=not waiting)
+    refused = _refused(state, removable, dict(closing), found, now, commit=not waiting)
     if waiting and not refused:
         found.close += [name for name, _ in closing]
         _note(state, move, f"waits for {waiting} pods that end by themselves; no new ones come")
@@ -133,7 +134,7 @@ def _refused(
     state: State,
     removable: list[Removable],
     closing: Mapping[str, tuple[Pod, ...]],
-    going: Plan,
+    going: Progress,
     now: Instant,
     *,
     commit: bool,
@@ -141,12 +142,12 @@ def _refused(
     """Return why the nodes cannot all go now; empty where their pods fit elsewhere and all limits allow it.
 
     Args:
-        state: Its snapshot has the pods of ``going`` in their new places.
+        state: Its snapshot has the pods of the nodes in ``going`` in their new places.
         removable: The nodes of the move.
         closing: Of nodes that are about to take no new pods, those that end by themselves: others like them come.
-        going: What earlier moves remove in this tick.
+        going: What earlier moves do in this tick.
         now: The time.
-        commit: Whether the snapshot keeps the new places if nothing refuses them.
+        commit: Whether the snapshot and ``going.taking`` keep the new places if nothing refuses them.
     """
     memory = state.memory.scale_down
     allowances = state.scale_down_cache.allowances(state.pdbs)
@@ -154,7 +155,7 @@ def _refused(
     sizes = {group.id: group.target_size for group in state.groups.values()}
     for deletion in memory.deletions.values():
         sizes[deletion.group] = sizes.get(deletion.group, 0) - 1
-    earlier = [*going.empty, *going.drain]
+    earlier = [*going.plan.empty, *going.plan.drain]
     for one in earlier:
         sizes[one.group] -= 1
         totals.take(state.nodes[one.node])
@@ -173,6 +174,8 @@ def _refused(
                 break
             simulation.move(one.node, (*one.moves.pods, *closing.get(one.node, ())))
             simulation.remove(one.node)
+        if commit and not refused:
+            going.taking.update(dict.fromkeys(simulation.hints.values()))
     except DoesNotFit as error:
         refused = error.detail
     finally:

@@ -14,6 +14,7 @@ import numpy as np
 from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
 from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents
+from kubetide.nodes.consolidation.idle import idle_node_of, upcoming_without_pods
 from kubetide.nodes.consolidation.keeping import kept_nodes
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.consolidation.overpriced import overpriced_nodes
@@ -115,14 +116,11 @@ class _Searching:
             if group in self._sizes:
                 self._sizes[group] -= 1
         self._totals = TotalsAboveMinimum(state, now)
-        self._destinations = list(state.nodes)
         self._simulation = Simulation(
-            state.snapshot, self._destinations, state.memory.scale_down.hints, state.memory.rotation
+            state.snapshot, list(state.nodes), state.memory.scale_down.hints, state.memory.rotation
         )
-        self._closed: dict[str, None] = dict.fromkeys(in_flight)
-        self._closed.update(
-            dict.fromkeys(name for move in state.memory.consolidation.moves for name in move.nodes)
-        )
+        moving = (name for move in state.memory.consolidation.moves for name in (*move.nodes, move.into))
+        self._closed: dict[str, None] = dict.fromkeys((*in_flight, *moving))
         # Nodes that are to go themselves are no place for others' pods.
         for name in (*self._closed, *state.memory.scale_down.unneeded):
             self._simulation.close(name)
@@ -204,7 +202,7 @@ class _Searching:
             and self._allowances.allow_together(one.moves.pods)
         )
 
-    def _take(self, some: Sequence[Candidate], target: Target | None, saving: float) -> None:
+    def _take(self, some: Sequence[Candidate], target: Target | None, saving: float, into: str = "") -> None:
         for one in some:
             del self._some[one.name]
             self._sizes[one.group] -= 1
@@ -220,6 +218,7 @@ class _Searching:
                 nodes=tuple(one.name for one in some),
                 since=self._now,
                 buy="" if target is None else target.group,
+                into=into,
                 saving=round(saving, 6),
                 evictions=sum(len(one.moves.pods) for one in some),
                 removed=tuple(dict.fromkeys(one.group for one in some)),
@@ -243,13 +242,15 @@ class _Searching:
         state, tick = self._state, self._tick
         if self._most_new() <= 0:
             return []
+        idle_soon = upcoming_without_pods(state, tick)
         found = []
         for group_id, view in tick.view.groups.items():
             group, template = state.groups[group_id], tick.templates.get(group_id)
             if template is None or group.price_per_hour is None or is_zero_or_max(group) or group.stale:
                 continue
             deleted = state.memory.scale_down.last_delete_of.get(group_id)
-            if group_id in state.memory.consolidation.removed_at:
+            idle = idle_soon.get(group_id, 0) > self._awaited.count(group_id)
+            if idle or group_id in state.memory.consolidation.removed_at:
                 continue
             if deleted is not None and after(deleted, state.settings.buy_back_price) > self._now:
                 continue
@@ -295,8 +296,7 @@ class _Searching:
     def _fill(self, targets: Sequence[Target], calm: float) -> bool:
         """Find the best new node for some of the candidates, and take it if the filters agree; False at the end."""
         some = [one for one in self._some.values() if self._may_go(one)]
-        groups = self._state.groups
-        targets = [one for one in targets if self._may_grow(groups[one.group], one.template)]
+        targets = [one for one in targets if self._may_grow(self._state.groups[one.group], one.template)]
         if not some or not targets:
             return False
         columns, stocks = self._columns(some, targets)
@@ -366,7 +366,7 @@ class _Searching:
         return known
 
     def _place(self, fill: Fill, some: Sequence[Candidate], target: Target) -> list[Candidate]:
-        """Put the pods on the new node; return the candidates that do not go, all of them where one pod has no place."""
+        """Put the pods on the new node, or on an empty one of its group; return the candidates that do not go, all of them where one pod has no place."""
         chosen = [some[at] for at in fill.nodes]
         paid = sum(one.price for one in chosen)
         groups: dict[str, int] = {}
@@ -380,11 +380,13 @@ class _Searching:
         if too_many or paid <= target.price or not self._allowances.allow_together(pods):
             return chosen
         pods = [pod for one in chosen for pod in self._load(one)]
-        name = f"{target.template.node.metadata.name}-consolidated-{len(self._found.moves):04d}"
+        idle = idle_node_of(self._state, target.group, self._closed)
+        name = idle or f"{target.template.node.metadata.name}-consolidated-{len(self._found.moves):04d}"
         self._snapshot.fork()
         for pod in pods:
             self._snapshot.remove_pod(key_of(pod))
-        self._snapshot.add_template(target.template.node, target.template.pods, name)
+        if idle is None:
+            self._snapshot.add_template(target.template.node, target.template.pods, name)
         classes: list[tuple[Pod, PodClass]] = [(pod, classify_unbound(pod)) for pod in pods]
         for pod, pod_class in classes:
             if not self._snapshot.fits(pod_class, name):
@@ -392,5 +394,7 @@ class _Searching:
                 return chosen
             self._snapshot.add_pod(pod, name, pod_class)
         self._snapshot.commit()
-        self._take(chosen, target, paid - target.price)
+        if idle is not None:
+            self._closed[idle] = None
+        self._take(chosen, target if idle is None else None, paid - target.price, idle or "")
         return []
