@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.schedules.times.reading import FIVE, SIX, read_calendar, read_dates, read_zone
+from kubetide.schedules.times.reading import (
+    FIVE,
+    FIVE_WITH_ZONE,
+    SIX,
+    SIX_STRICT,
+    read_calendar,
+    read_dates,
+    read_zone,
+)
 from kubetide.units.cron import CronError
 from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 
@@ -94,3 +102,21 @@ def test_excluded_dates_are_whole_dates():
     off = read_dates("0 0 0 15 6 *", SIX)
     assert off(date(2026, 6, 15))
     assert not off(date(2026, 6, 16))
+
+
+@pytest.mark.parametrize(
+    ("text", "grammar", "dates"),
+    [
+        ("0 8 */2 * 1-5", FIVE, [3, 5, 9, 11, 13]),
+        ("0 0 8 */2 * 1-5", SIX, [3, 5, 9, 11, 13]),
+        ("0 0 8 */2 * 1-5", SIX_STRICT, [3, 5, 9, 11, 13]),
+        ("0 8 */2 * 1-5", FIVE_WITH_ZONE, [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13]),
+        ("0 8 1-31/2 * 1-5", FIVE, [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13]),
+    ],
+)
+def test_a_step_of_days_and_a_weekday_decide_as_in_the_kinds_parser(text, grammar, dates):
+    """`*/2` beside a weekday needs both to match, as in robfig/cron v1 and its fork; for KEDA, on v3, either is enough."""
+    found, at, seen = calendar(text, grammar=grammar), parse_rfc3339("2026-03-02T00:00:00Z"), []
+    while (at := found.next(at)) < parse_rfc3339("2026-03-14T00:00:00Z"):
+        seen.append(int(format_rfc3339(at)[8:10]))
+    assert seen == dates

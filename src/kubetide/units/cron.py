@@ -55,6 +55,8 @@ class Grammar(NamedTuple):
         descriptors: Whether ``@daily`` and ``@every`` are allowed.
         zones: Whether ``TZ=Zone`` before the fields is allowed.
         blank_in_days_only: Whether ``?`` stands in the two day fields only.
+        steps_keep_star: Whether ``*/2`` in one day field still lets both day fields decide together, as ``*``
+            does: so up to robfig/cron v1. In v3 either of the two is enough.
     """
 
     seconds: bool = False
@@ -62,6 +64,7 @@ class Grammar(NamedTuple):
     descriptors: bool = True
     zones: bool = True
     blank_in_days_only: bool = False
+    steps_keep_star: bool = False
 
 
 STANDARD = Grammar()
@@ -215,7 +218,8 @@ def _spec(fields: list[str], zone: tzinfo | None, grammar: Grammar) -> Spec:
     for position, (text, bounds, name) in enumerate(zip(fields, _FIELDS, _FIELD_NAMES, strict=True)):
         try:
             only_days = grammar.blank_in_days_only and name not in _DAY_FIELDS
-            bits.append(_field(_without_blank(text) if only_days else text, bounds))
+            allowed = _without_blank(text) if only_days else text
+            bits.append(_field(allowed, bounds, steps_keep_star=grammar.steps_keep_star))
         except CronError as error:
             error.field = f"{name} (field {position + grammar.seconds})"
             raise
@@ -229,15 +233,15 @@ def _without_blank(text: str) -> str:
     return text
 
 
-def _field(text: str, bounds: _Bounds) -> int:
+def _field(text: str, bounds: _Bounds, *, steps_keep_star: bool) -> int:
     bits = 0
     for part in text.split(","):
         if part:
-            bits |= _range(part, bounds)
+            bits |= _range(part, bounds, steps_keep_star=steps_keep_star)
     return bits
 
 
-def _range(text: str, bounds: _Bounds) -> int:
+def _range(text: str, bounds: _Bounds, *, steps_keep_star: bool) -> int:
     span, *steps = text.split("/")
     first, *lasts = span.split("-")
     star = 0
@@ -256,7 +260,7 @@ def _range(text: str, bounds: _Bounds) -> int:
         step = _whole(steps[0])
         if not lasts:
             high = bounds.high  # "N/step" means "N-max/step"
-        if step > 1:
+        if step > 1 and not steps_keep_star:
             star = 0
     if low < bounds.low:
         raise CronError(f"beginning of range ({low}) below minimum ({bounds.low}): {text}")

@@ -13,12 +13,14 @@ from kubetide.units import cron
 from kubetide.units.cron import CronError, Grammar, Spec, parse_cron, zone_of
 from kubetide.units.time import Instant
 
-FIVE: Final = Grammar(zones=False)
+FIVE: Final = Grammar(zones=False, steps_keep_star=True)
 """Five fields or a descriptor. Source: robfig/cron v1.2.0 ParseStandard, as TKEStack uses it."""
-SIX: Final = Grammar(seconds=True, weekday_optional=True, zones=False)
+SIX: Final = Grammar(seconds=True, weekday_optional=True, zones=False, steps_keep_star=True)
 """Six fields, the last of which may be missing, or a descriptor. Source: ringtail/go-cron, as Alibaba uses it."""
-SIX_STRICT: Final = Grammar(seconds=True, descriptors=False, zones=False, blank_in_days_only=True)
-"""Six fields. Source: Tencent's documentation of HorizontalPodCronscaler."""
+SIX_STRICT: Final = Grammar(
+    seconds=True, descriptors=False, zones=False, blank_in_days_only=True, steps_keep_star=True
+)
+"""Six fields. Source: Tencent's documentation of HorizontalPodCronscaler; of steps it says nothing, so as ``SIX``."""
 FIVE_WITH_ZONE: Final = Grammar(descriptors=False)
 """Five fields, a zone before them. Source: KEDA's cron trigger."""
 
