@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubetide.schedules.times.calendar import Every
 from kubetide.schedules.times.reading import (
     FIVE,
     FIVE_WITH_ZONE,
@@ -19,7 +20,7 @@ from kubetide.schedules.times.reading import (
     read_zone,
 )
 from kubetide.units.cron import CronError
-from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
+from kubetide.units.time import Instant, after, format_rfc3339, parse_rfc3339, seconds
 
 ZONES = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]
 _NS = 1_000_000_000
@@ -120,3 +121,29 @@ def test_a_step_of_days_and_a_weekday_decide_as_in_the_kinds_parser(text, gramma
     while (at := found.next(at)) < parse_rfc3339("2026-03-14T00:00:00Z"):
         seen.append(int(format_rfc3339(at)[8:10]))
     assert seen == dates
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@given(pause=st.integers(900, 200_000), at=st.integers(0, 5 * 86_400), weekdays=st.sets(st.integers(0, 6)))
+def test_an_interval_leaves_out_excluded_dates(zone, pause, at, weekdays):
+    """Of an interval's activations, those before and after a time are found that are on no excluded date."""
+    start = parse_rfc3339("2026-10-23T22:00:00Z")  # the clocks of two of the zones change within the days
+    found = Every(start, seconds(pause), read_zone(zone))
+    now = after(start, seconds(at))
+    whole = [after(start, seconds(count * pause)) for count in range(1, 9 * 86_400 // pause + 1)]
+    kept = [one for one in whole if found.day_of(one).weekday() not in weekdays]
+
+    def off(day):
+        return day.weekday() in weekdays
+
+    assert found.last(now, off) == max((one for one in kept if one <= now), default=None)
+    later = min((one for one in kept if one > now), default=None)
+    assert later is None or found.next(now, off) == later
+
+
+@pytest.mark.timeout(20)
+def test_an_interval_whose_dates_are_all_excluded_is_never_due():
+    """A second's interval with all dates excluded is answered at once: such an object must not stop all others."""
+    found, now = Every(Instant(0), seconds(1)), parse_rfc3339("2026-10-23T00:00:00Z")
+    assert found.last(now, lambda _: True) is None
+    assert found.next(now, lambda _: True) is None

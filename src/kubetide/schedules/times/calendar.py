@@ -24,6 +24,9 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _YEARS = 9
 """A schedule with no day in so many years has none: 29 February may be eight years away."""
 
+_SEARCHED = _YEARS * 366 * _DAY * _NS
+"""So far, in nanoseconds, an interval is searched for a date that is not excluded."""
+
 Off = Callable[[date], bool]
 """Returns whether nothing is due on a local date."""
 
@@ -134,21 +137,27 @@ class Every:
         count = (now - begin) // self.pause
         while count > 0:
             due = Instant(begin + count * self.pause)
-            if off is None or not off(self.day_of(due)):
+            day = self.day_of(due)
+            if off is None or not off(day):
                 return due
-            count -= 1
+            if due < now - _SEARCHED:
+                break
+            # The rest of an excluded date is passed over at once.
+            count = min(count - 1, (resolve(self.zone, day, 0) * _NS - begin - 1) // self.pause)
         return None
 
     def next(self, now: Instant, off: Off | None = None) -> Instant | None:
         """Return when it is due next, after ``now``; None if all of the next years are excluded."""
         begin = self.start - self.start % _NS
         count = max((now - begin) // self.pause + 1, 1)
-        limit = now + _YEARS * 366 * _DAY * _NS
+        limit = now + _SEARCHED
         while begin + count * self.pause <= limit:
             due = Instant(begin + count * self.pause)
-            if off is None or not off(self.day_of(due)):
+            day = self.day_of(due)
+            if off is None or not off(day):
                 return due
-            count += 1
+            midnight = resolve(self.zone, day + timedelta(days=1), 0) * _NS
+            count = max(count + 1, -((begin - midnight) // self.pause))
         return None
 
     def day_of(self, due: Instant) -> date:
