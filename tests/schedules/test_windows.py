@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.schedules.worlds import START, Loop, scaled_object, table
 
 from kubetide.schedules.outlook import intents
+from kubetide.schedules.tables import Delta
 from kubetide.units.time import Instant, hours, minutes
 
 DAY = hours(24)
@@ -168,3 +170,14 @@ def test_windows_announce_their_next_size():
     assert announced(scaled_object(WINDOW, minReplicaCount=9)) == [(9, due)]
     assert announced(scaled_object(WINDOW, annotations={f"{KEDA}/paused": "true"})) == []
     assert announced(scaled_object(WINDOW, ("0 8 * * *", "0 8 * * 0-6", 3))) == []
+
+
+def test_an_object_made_anew_gets_a_status_of_its_own():
+    """One that is deleted and created again between two ticks gets the status, though it is the old one's to the byte."""
+    found, at = scaled_object(WINDOW), Instant(START + hours(9))
+    loop = Loop(found)
+    loop.look(at)
+    written, loop.statuses = loop.statuses, {}
+    loop.state.apply(Delta(tables=(replace(found, uid="another"),)))
+    loop.look(at)
+    assert loop.statuses == written != {}

@@ -52,6 +52,7 @@ class State:
                 self.progress[table.key] = Progress(
                     table.uid, table.marks, table.last, table.basis if table.marks else ""
                 )
+                self.statuses.pop(table.key, None)  # another object of the name has none of what was written
             elif _spec(self.tables.get(table.key)) == _spec(table):
                 continue  # only the status changed, which this loop wrote itself
             elif known.attempts and table.key in self.tables:
