@@ -298,3 +298,33 @@ def test_explain_names_the_rule_that_holds_and_the_next():
     found = "\n".join(lines(core, "web/shop", at, ""))
     assert "since 2026-03-02T08:00:00Z holds up (0 0 8 * * *): 10 replicas" in found
     assert "at 2026-03-02T20:30:00Z comes down (0 30 20 * * *): 2 replicas" in found
+
+
+def test_of_rules_due_together_explain_and_the_board_name_the_one_that_holds():
+    """The later listed of two holds, as the report of their meeting says; of TKEStack's kind the first."""
+    at = Instant(START + hours(9))
+    crons = [{"schedule": "0 8 * * *", "targetReplicas": size} for size in (3, 9)]
+    first = table("CronHPA", scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment"}, crons=crons)
+    later = hpc(cron("a", "0 0 8 * * *", 3), cron("b", "0 0 8 * * *", 9))
+    for found, size in ((later, 9), (first, 3)):
+        loop, core = Loop(found), ALGORITHM.core()
+        loop.run(START, at)
+        core.state = loop.state
+        _, held, following, _ = lines(core, "web/shop", at, "")
+        assert loop.replicas == size
+        assert held.endswith(f": {size} replicas")
+        assert following.endswith(f": {size} replicas")
+        assert [one.replicas for one in intents(loop.state, at)] == [size]
+
+
+def test_an_hpa_whose_next_rule_sets_a_maximum_announces_the_minimum_after_it():
+    """A rule without a minimum does not hide the floor that comes after it."""
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    crons = [
+        {"name": "top", "schedule": "0 0 7 * * *", "maxSize": 40},
+        {"name": "floor", "schedule": "0 0 8 * * *", "minSize": 20},
+    ]
+    loop = Loop(table("HorizontalPodCronscaler", scaleTarget=target, crons=crons))
+    loop.look(START)
+    due = parse_rfc3339("2026-03-02T08:00:00Z")
+    assert [(one.replicas, one.due) for one in intents(loop.state, START)] == [(20, due)]

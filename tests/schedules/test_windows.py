@@ -168,6 +168,7 @@ def test_windows_announce_their_next_size():
     assert announced(scaled_object(WINDOW)) == [(6, due)]
     assert announced(scaled_object(WINDOW, maxReplicaCount=4)) == [(4, due)]
     assert announced(scaled_object(WINDOW, minReplicaCount=9)) == [(9, due)]
+    assert announced(scaled_object(WINDOW, ("0 8 * * *", "0 9 * * *", 20))) == [(20, due)]
     assert announced(scaled_object(WINDOW, annotations={f"{KEDA}/paused": "true"})) == []
     assert announced(scaled_object(WINDOW, ("0 8 * * *", "0 8 * * 0-6", 3))) == []
 

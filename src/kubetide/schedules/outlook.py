@@ -13,7 +13,7 @@ from kubetide.schedules.tables import Bounds, Key, Rule, Table
 from kubetide.schedules.times.bounds import bounds_at, floor_of
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.schedules.times.points import followed
-from kubetide.schedules.times.windows import demand, opening, within
+from kubetide.schedules.times.windows import demand, opening
 from kubetide.units.time import Instant, format_rfc3339
 
 SOURCE: Final = "schedules"
@@ -28,14 +28,18 @@ class Turn(NamedTuple):
 
 
 def holding(state: State, key: Key, now: Instant) -> Turn | None:
-    """Return the rule of a table that began last; None if none has begun since the table was created."""
+    """Return the rule of a table that began last; None if none has begun since the table was created.
+
+    Of rules that begin together it is the one that holds.
+    """
     table, found = state.tables[key], []
+    later = -1 if MODES[table.kind].first_only else 1
     for place, entry in enumerate(state.plan(key).entries):
         if entry.calendar is None:
             continue
         last = entry.calendar.last(now, entry.off)
         if last is not None and last > table.created:
-            found.append((last, -place, entry.rule))
+            found.append((last, later * place, entry.rule))
     if not found:
         return None
     at, _, rule = max(found, key=lambda one: one[:2])
@@ -54,14 +58,18 @@ def _followed(state: State, key: Key) -> list[Entry]:
 
 
 def coming(state: State, key: Key, now: Instant, *, with_floor: bool = False) -> Turn | None:
-    """Return the rule of a table that begins next; ``with_floor``: only rules with a floor. None for none."""
+    """Return the rule of a table that begins next; ``with_floor``: only rules with a floor. None for none.
+
+    Of rules that begin together it is the one that then holds.
+    """
     found = []
+    later = -1 if MODES[key[0]].first_only else 1
     for place, entry in enumerate(_followed(state, key)):
         if with_floor and floor_of(entry.rule) is None:
             continue
         due = entry.calendar.next(now, entry.off) if entry.calendar is not None else None
         if due is not None:
-            found.append((due, place, entry.rule))
+            found.append((due, -later * place, entry.rule))
     if not found:
         return None
     at, _, rule = min(found, key=lambda one: one[:2])
@@ -103,16 +111,10 @@ def intents(state: State, now: Instant) -> list[Intent]:
     found: dict[Workload, Intent] = {}
     for key in sorted(state.tables):
         table = state.tables[key]
-        bounded = MODES[table.kind].bounds
-        turn = coming(state, key, now, with_floor=bounded)
-        if turn is None:
-            continue
-        size = turn.rule.size
-        if (bounded or is_hpa(table.target)) and turn.rule.minimum is not None:
-            size = turn.rule.minimum
-        if MODES[table.kind].windows and table.limits is not None and size is not None:
-            size = within(size, table.limits)
-        if size is None:
+        with_floor = MODES[table.kind].bounds or is_hpa(table.target)
+        turn = coming(state, key, now, with_floor=with_floor)
+        size = None if turn is None else _size_from(state, key, turn)
+        if turn is None or size is None:
             continue
         workload = Workload(table.target.namespace, table.target.kind, table.target.name)
         known = found.get(workload)
@@ -120,6 +122,18 @@ def intents(state: State, now: Instant) -> list[Intent]:
             why = f"{table.kind} {table.name}, rule {turn.rule.name}"
             found[workload] = Intent(workload, size, turn.at, SOURCE, why=why)
     return list(found.values())
+
+
+def _size_from(state: State, key: Key, turn: Turn) -> int | None:
+    """Return the fewest replicas from a turn on, of all the rules that hold then; None where the size stays."""
+    table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
+    if mode.windows:
+        return None if table.limits is None else demand(plan, table.limits, turn.at).replicas
+    if mode.bounds:
+        return bounds_at(plan, turn.at).minimum
+    if is_hpa(table.target) and turn.rule.minimum is not None:
+        return turn.rule.minimum
+    return turn.rule.size
 
 
 def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
