@@ -141,6 +141,15 @@ def test_with_a_horizontal_section_only_none_and_the_way_back_are_its_own():
     assert [size for _, size in loop.writes] == [0, 3, 0, 3]
 
 
+@pytest.mark.parametrize(("least", "sizes"), [(2, [0, 2]), (0, [0])])
+def test_after_a_window_of_none_the_horizontal_section_has_its_minimum_again(least, sizes):
+    """An autoscaler rests at no replicas, so the schedule makes the way back; one whose minimum is 0 makes it itself."""
+    off = {"name": "off", "start": "0 22 * * *", "end": "0 6 * * *", "replicas": 0}
+    loop = Loop(workload(off, horizontal={"minReplicas": least, "maxReplicas": 9}), replicas=5)
+    loop.run(START, Instant(START + hours(7)))
+    assert [size for _, size in loop.writes] == sizes
+
+
 def test_an_object_that_is_not_accepted_changes_nothing():
     """Without the condition Accepted, nothing is written and the answer says that no rule holds."""
     loop = Loop(workload(OFFICE, status={}), replicas=1)

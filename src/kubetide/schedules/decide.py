@@ -242,8 +242,10 @@ class _Commands:
                 "Bounded", _named(table), target=f"{target.kind} {target.name}", **said
             )
             self._reasons.append(reason)
-        if held is not None and held.rules and sizes(table) and not waiting:
-            rule = Rule(named, "", minimum=held.minimum, maximum=held.maximum)
+        # After a window that set none, an autoscaler that does not scale to zero itself never comes back by itself.
+        own = table.limits is not None and table.limits.minimum > 0
+        if held is not None and (held.rules or own) and sizes(table) and not waiting:
+            rule = Rule(named or "no rule", "", minimum=held.minimum, maximum=held.maximum)
             change = MODES[table.kind].change(table, rule, self._view(target))
             if change.writes or change.error:
                 self._run(Run(table.key, WINDOWS, rule, self.now, 1, target, change))
