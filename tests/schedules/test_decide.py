@@ -144,6 +144,37 @@ def test_a_rule_that_failed_is_tried_again_where_the_later_one_says_nothing_of_i
     assert retried({"minSize": 1}, {"maxSize": 4}) is True
 
 
+@given(
+    rules=st.lists(
+        st.sampled_from([{"minSize": 2}, {"minSize": 5}, {"maxSize": 9}, {"maxSize": 7, "minSize": 1}]),
+        max_size=4,
+    )
+)
+def test_after_an_outage_each_bound_is_the_one_without_an_outage(rules):
+    """Rules that set one bound alone take only the place of rules that set the same bound."""
+    crons = [
+        {"name": f"r{place}", "schedule": f"0 0 {place + 5} * * *", **sizes}
+        for place, sizes in enumerate(rules)
+    ]
+    looks = [Instant(START + hours(hour)) for hour in range(12)]
+    assert bounds_after(crons, looks) == bounds_after(crons, [looks[0], looks[-1]])
+
+
+def bounds_after(crons, looks):
+    """The bounds of an HPA of 1 to 8 after the loop has looked at these times."""
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    state, low, high = State(Settings()), 1, 8
+    state.apply(Delta(tables=(table("HorizontalPodCronscaler", scaleTarget=target, crons=crons),)))
+    for at in looks:
+        hpa = HpaView(low, high, 4, Target("apps/v1", "Deployment", "web", "shop"))
+        state.apply(Delta(views=tuple(View(one, 4, hpa=hpa) for one in targets_due(state, at))))
+        commands = decide(state, at)
+        for run in commands.runs:
+            low, high = run.change.minimum, run.change.maximum
+        absorb(state, commands, [Outcome() for _ in commands.runs], at)
+    return low, high
+
+
 def retried(first, second):
     """Whether the first of two rules that are due together, which failed, is tried again after the second was made."""
     crons = [

@@ -1,7 +1,7 @@
 """Which rules are due, their changes of targets, and the events about them.
 
 What a table asks for is a function of time: the last activation of any of its rules. An activation that was
-missed is made up for as soon as the loop looks, unless a later one has taken its place; so after any outage the
+missed is made up for as soon as the loop looks, unless later ones have set the same anew; so after any outage the
 table stands where it would stand without one. Between two activations nothing is corrected.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kubetide.schedules.kinds.alibaba import is_done
@@ -38,7 +39,7 @@ class Due(NamedTuple):
 
 
 def look(table: Table, mode: Mode, plan: Plan, progress: Progress, now: Instant) -> Due:
-    """Return what is due in a table at that time; of several missed activations, only the latest."""
+    """Return what is due in a table at that time; of several missed activations, the latest of each bound."""
     counted: dict[int, Instant] = {}
     skipped: list[tuple[int, Instant, str]] = []
     for index, since in followed(table, mode, plan, progress):
@@ -53,23 +54,35 @@ def look(table: Table, mode: Mode, plan: Plan, progress: Progress, now: Instant)
             last = entry.calendar.last(now, entry.off)
         if last is not None and last > since:
             counted[index] = last
-    latest = max(counted.values(), default=None)
-    attempts = [one for one in progress.attempts if latest is None or one.due >= latest]
+    holding = {index: due for index, due in counted.items() if not _is_superseded(table, index, due, counted)}
+    attempts = [one for one in progress.attempts if not _is_superseded(table, one.rule, one.due, counted)]
     tried = {(one.rule, one.due) for one in attempts}
-    tries = [
-        Try(index, due, 1) for index, due in counted.items() if due == latest and (index, due) not in tried
-    ]
+    tries = [Try(index, due, 1) for index, due in holding.items() if (index, due) not in tried]
     if mode.first_only:
         tries = [] if attempts else tries[:1]
     again = [one for one in attempts if one.again <= now]
     lost = tuple(one for one in again if mode.tries and one.count >= mode.tries)
     tries += [Try(one.rule, one.due, one.count + 1) for one in again if one not in lost]
     return Due(
-        tries=tuple(sorted(tries)),
+        tries=tuple(sorted(tries, key=lambda one: (one.due, one.rule))),
         lost=lost,
         waiting=tuple(one for one in attempts if one.again > now),
         skipped=tuple(one for one in skipped if counted.get(one[0]) is None),
-        superseded=tuple((index, due) for index, due in counted.items() if due != latest),
+        superseded=tuple((index, due) for index, due in counted.items() if index not in holding),
+    )
+
+
+def _is_superseded(table: Table, rule: int, due: Instant, counted: Mapping[int, Instant]) -> bool:
+    """Return whether later activations of other rules set all that an activation sets: size, minimum, maximum."""
+    later = [table.rules[other] for other, when in counted.items() if when > due]
+    one = table.rules[rule]
+    sides = (
+        (one.size, [other.size for other in later]),
+        (one.minimum, [other.minimum for other in later]),
+        (one.maximum, [other.maximum for other in later]),
+    )
+    return bool(later) and all(
+        own is None or any(value is not None for value in others) for own, others in sides
     )
 
 
