@@ -20,8 +20,10 @@ from kubetide.objects.kinds import (
     STORED_KINDS,
     TIME_TABLE_KINDS,
     TKESTACK_CRON_HPAS,
+    Kind,
 )
 from kubetide.plan.board import Board, Workload
+from kubetide.ports.errors import Unavailable
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.entry import ENTRY
@@ -30,6 +32,9 @@ from kubetide.testing import builders
 from kubetide.units.time import hours, seconds
 from kubetide.watching import Caches
 
+ROLLOUTS = Kind(
+    "argoproj.io", "v1alpha1", "Rollout", "rollouts", DEPLOYMENTS.model, subresources=("status", "scale")
+)
 REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
@@ -46,10 +51,25 @@ class Records:
         self.lines.append(record)
 
 
+class SlowCluster(EmbeddedCluster):
+    """Takes a second to say which kinds are served, and says it only from the second time on."""
+
+    def __init__(self, store, clock, **more):
+        super().__init__(store, clock, **more)
+        self.asked, self.clock = 0, clock
+
+    async def kinds(self):
+        self.asked += 1
+        await self.clock.sleep(seconds(1))
+        if self.asked == 1:
+            raise Unavailable("try again")
+        return await super().kinds()
+
+
 class World:
-    def __init__(self, clock):
+    def __init__(self, clock, cluster=EmbeddedCluster):
         self.clock, self.board, self.records = clock, Board(), Records()
-        self.cluster = EmbeddedCluster(Store((*STORED_KINDS, *TIME_TABLE_KINDS)), clock, seed=1)
+        self.cluster = cluster(Store((*STORED_KINDS, *TIME_TABLE_KINDS, ROLLOUTS)), clock, seed=1)
         self.caches = Caches(self.cluster, clock)
         parts = Parts(
             cluster=self.cluster, clock=clock, recorder=self.records, caches=self.caches, board=self.board
@@ -80,8 +100,8 @@ class World:
         assert self.loop.health.bugs == 0, self.loop.health.last_failure
 
 
-def play(story):
-    return run_virtual(lambda clock: story(World(clock)), start=START)
+def play(story, **how):
+    return run_virtual(lambda clock: story(World(clock, **how)), start=START)
 
 
 def test_a_deployment_and_an_hpa_follow_their_tables():
@@ -185,3 +205,44 @@ def test_rules_that_are_due_together_are_made_at_once():
         assert [one for one in found if one[2] == "SuccessfulRescale"]
 
     play(story)
+
+
+def test_an_hpa_that_scales_an_hpa_is_said_and_stops_no_other():
+    """An HPA may name itself as its target: the table of it gets an event, that of the Deployment is followed."""
+
+    async def story(world):
+        await world.add_web()
+        body = builders.hpa("odd", "odd", min_replicas=1, max_replicas=5)
+        target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "odd"}
+        body["spec"]["scaleTargetRef"] = target
+        await world.cluster.create(HPAS, body, namespace="default")
+        bounds = [{"name": "day", "schedule": "0 0 2 * * *", "minSize": 3, "maxSize": 9}]
+        await world.add(HPCS, "odd", scaleTarget=target, crons=bounds)
+        sizes = [cron("up", "0 0 2 * * *", 6)]
+        await world.add(HPCS, "web", scaleTarget={**REFERENCE, "namespace": "default"}, crons=sizes)
+        await world.run(hours(2))
+        assert await world.replicas() == 6
+        assert ("odd", "Warning", "FailedRescale") in await world.events()
+
+    play(story)
+
+
+def test_kinds_that_are_found_late_are_found_for_all_who_wait():
+    """Two targets of a kind that has to be looked up, at first in vain, are changed within two tries."""
+
+    async def story(world):
+        for name in ("one", "two"):
+            target = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": name}
+            body = {
+                **builders.deployment(name, replicas=1),
+                "apiVersion": target["apiVersion"],
+                "kind": "Rollout",
+            }
+            await world.cluster.create(ROLLOUTS, body, namespace="default")
+            await world.add(HPCS, name, scaleTarget=target, crons=[cron("up", "0 0 2 * * *", 6)])
+        await world.run(hours(1) + seconds(14))
+        for name in ("one", "two"):
+            found = await world.cluster.get(ROLLOUTS, name, namespace="default")
+            assert found.spec.replicas == 6
+
+    play(story, cluster=SlowCluster)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ class Gatherer:
         self._feeds = {name: informer.feed() for name, informer in self.informers.items()}
         self._kinds = _by_name((DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS))
         self._asked: Instant | None = None
+        self._asking = asyncio.Lock()
 
     async def answered(self) -> None:
         """Return once each kind is synced, or refused."""
@@ -62,13 +64,14 @@ class Gatherer:
     async def kind_of(self, target: Target) -> Kind[Any] | None:
         """Return the kind of a target; queries the served kinds at most every half minute."""
         group_kind = (group_of(target), target.kind.lower())
-        now = self._clock.now()
-        if group_kind not in self._kinds and (
-            self._asked is None or between(self._asked, now) >= _DISCOVERED_EVERY
-        ):
-            self._asked = now
-            self._kinds = _by_name(await self._cluster.kinds()) | self._kinds
-        return self._kinds.get(group_kind)
+        async with self._asking:  # who asks meanwhile gets the same answer
+            now = self._clock.now()
+            if group_kind not in self._kinds and (
+                self._asked is None or between(self._asked, now) >= _DISCOVERED_EVERY
+            ):
+                self._kinds = _by_name(await self._cluster.kinds()) | self._kinds
+                self._asked = now
+            return self._kinds.get(group_kind)
 
     async def _view(self, target: Target) -> View:
         if target.api_version.count("/") > 1:
@@ -99,6 +102,8 @@ class Gatherer:
             own,
             found.metadata.resource_version,
         )
+        if is_hpa(own):
+            return View(target, error=f"{own.kind} {own.name}, its target, has no scale", stage="hpa-get")
         scale = await self._view(own)
         if scale.error:
             return View(target, error=scale.error, stage=f"hpa-{scale.stage}")
