@@ -437,3 +437,30 @@ def test_the_command_says_what_it_cannot_convert(tmp_path):
     )
     path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}))
     assert "there is no HPA, VPA or time table among the 1 objects" in run(str(path)).stderr
+
+
+REF = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (None, "spec.targetRef.kind: is missing"),
+        ({"targetRef": REF, "schedule": {"rules": None}}, "spec.schedule.rules: is missing"),
+        ({"targetRef": REF, "schedule": {"rules": [{"at": "@daily"}]}}, "rules[0].name: is missing"),
+        ({"targetRef": REF, "schedule": {"rules": [{"name": "a"}]}}, "rules[0].at: write either at"),
+    ],
+)
+def test_an_elastic_workload_that_lacks_fields_is_refused_by_name(spec, words):
+    """Fields that a server would ask for are named, and other objects are converted."""
+    body = {"apiVersion": "kubetide.dev/v1alpha1", "kind": "ElasticWorkload", "metadata": {"name": "a"}}
+    found = from_elastic([{**body, "spec": spec}])
+    assert not found.objects
+    assert words in found.refused[0]
+
+
+def test_a_time_table_without_a_spec_is_refused_by_name():
+    """It names no target."""
+    body = {"apiVersion": "autoscaling.cloud.tencent.com/v1", "kind": "HorizontalPodCronscaler"}
+    found = to_elastic([{**body, "metadata": {"name": "a"}}])
+    assert "spec.targetRef.kind: is missing" in found.refused[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from kubetide.elastic.convert.forward import Converted
 from kubetide.elastic.convert.origin import (
     HORIZONTAL,
@@ -18,8 +20,10 @@ from kubetide.elastic.convert.origin import (
     origins_of,
 )
 from kubetide.elastic.convert.tables import FORMS, Form, is_hpa
+from kubetide.elastic.sections import problems_of
 from kubetide.horizontal.options.annotations import FORECAST, FORECAST_ZONE, FORECASTS
 from kubetide.objects.base import Json
+from kubetide.objects.elastic import ElasticSpec
 from kubetide.objects.kinds import HPAS, VPAS, Kind
 
 
@@ -37,7 +41,7 @@ def from_elastic(objects: Sequence[Json]) -> Converted:
 
 def _parts(obj: Json) -> list[Json]:
     """Return the objects of one ElasticWorkload. Raises NotConvertible."""
-    spec, origins = obj["spec"], origins_of(obj)
+    spec, origins = _checked(obj), origins_of(obj)
     sections = [name for name in (HORIZONTAL, VERTICAL, SCHEDULE) if name in spec]
     made: list[Json] = []
     for section in sections:
@@ -54,6 +58,24 @@ def _parts(obj: Json) -> list[Json]:
             _put_forecast(metadata, spec.get("forecast"))
         made.append(_object(kind, metadata, {field: target, **spec[section]}))
     return made
+
+
+def _checked(obj: Json) -> Json:
+    """Return the spec; each section that is null is left out. Raises NotConvertible for what no server would take."""
+    spec = {name: value for name, value in (obj.get("spec") or {}).items() if value is not None}
+    problems = list(problems_of(msgspec.convert(spec, ElasticSpec)))
+    schedule = spec.get(SCHEDULE) or {}
+    if SCHEDULE in spec and schedule.get("rules") is None:
+        problems.append("spec.schedule.rules: is missing")
+    for place, rule in enumerate(schedule.get("rules") or ()):
+        at = f"spec.schedule.rules[{place}]"
+        if not rule.get("name"):
+            problems.append(f"{at}.name: is missing")
+        if not (rule.get("at") or rule.get("start") or rule.get("end")):
+            problems.append(f"{at}.at: write either at, or start and end")
+    if problems:
+        raise NotConvertible(f"{named(obj)}: {'; '.join(problems)}")
+    return spec
 
 
 def _object(kind: Kind[Any], metadata: Json, spec: Json) -> Json:

@@ -157,14 +157,14 @@ def _without(obj: Json, name: str) -> Json:
 def _rules(parts: dict[str, Json]) -> list[Json]:
     table = parts[SCHEDULE]
     form = FORMS[table["kind"]]
-    bounds = is_hpa(table["spec"].get(form.target) or {})
+    bounds = is_hpa((table.get("spec") or {}).get(form.target) or {})
     if not bounds and HORIZONTAL in parts:
         raise NotConvertible(
             f"{named(table)}: sets the size of what {named(parts[HORIZONTAL])} scales too, so that each undoes the "
             "other; make the HPA its target"
         )
     try:
-        return form.read(table["spec"], bounds)
+        return form.read((table.get("spec") or {}), bounds)
     except NotConvertible as error:
         raise NotConvertible(f"{named(table)}: {error}") from error
 
