@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.nodes import live
+import pytest
+from tests.nodes import frozen, live
 from tests.nodes.consolidation.fleet import Fleet, priced
 from tests.nodes.frozen import pod
 
@@ -83,13 +84,25 @@ def test_a_budget_for_empty_nodes_holds_for_a_move_whose_pods_have_ended():
     assert made.kinds() == {"large": 1, "small": 1}
 
 
-def test_a_budget_over_both_reasons_counts_the_nodes_of_one_tick_together():
-    """One empty and one underutilized node could both go; the budget lets one go at once."""
+@pytest.mark.parametrize("budgets", ["nodes=1", "nodes=1 reasons=Empty; nodes=1 reasons=Underutilized"])
+def test_a_budget_counts_the_nodes_of_one_tick_together(budgets):
+    """One empty and one underutilized node could both go; the budgets let one go at once, whatever its reason."""
     times = {"scale_down_unneeded_time": seconds(30), "scale_down_delay_after_add": minutes(0)}
     groups = [priced("a", 4, 0.2)]
-    made = Fleet(groups, {"a": [[3000], [300], []]}, consolidation_budgets="nodes=1", **times)
+    made = Fleet(groups, {"a": [[3000], [300], []]}, consolidation_budgets=budgets, **times)
     counts = [made.run(minutes(1)).kinds()["a"] for _ in range(4)]
     assert counts == [3, 2, 1, 1]
+
+
+def test_a_node_that_is_not_ready_uses_up_the_budget():
+    """With one node of three broken, ten in a hundred let no other go."""
+    times = {"scale_down_unneeded_time": seconds(30), "scale_down_delay_after_add": minutes(0)}
+    made = Fleet(
+        [priced("a", 4, 0.2)], {"a": [[3000], [3000], []]}, consolidation_budgets="nodes=10%", **times
+    )
+    made.apply(nodes=[frozen.node("a-0", cpu="4", memory="64Gi", ready=False, labels={"kind": "a"})])
+    assert made.run(minutes(10)).kinds() == {"a": 3}
+    assert explain_node(made.state, "a-2", made.now).reason == "DisruptionBudget"
 
 
 LARGE = GroupSpec(name="large", instance_type="m5.4xlarge", max_size=4)

@@ -16,15 +16,16 @@ WINDOW = 'nodes=0 reasons=Underutilized schedule="0 9 * * 1-5" duration=8h; node
 @pytest.mark.parametrize(
     ("text", "reason", "disrupted", "now", "left"),
     [
-        ("nodes=10%", "Underutilized", {}, MONDAY_NOON, 3),
-        ("nodes=10%", "Underutilized", {"Empty": 1, "Underutilized": 1}, MONDAY_NOON, 1),
-        ("nodes=2", "Empty", {"Empty": 5}, MONDAY_NOON, 0),
-        ("nodes=1 reasons=Empty", "Underutilized", {}, MONDAY_NOON, None),
-        ("", "Empty", {}, MONDAY_NOON, None),
-        ("nodes=5; nodes=2", "Empty", {}, MONDAY_NOON, 2),
-        (WINDOW, "Underutilized", {}, MONDAY_NOON, 0),
-        (WINDOW, "Empty", {}, MONDAY_NOON, 5),
-        (WINDOW, "Underutilized", {}, MONDAY_NIGHT, 5),
+        ("nodes=10%", "Underutilized", 0, MONDAY_NOON, 3),
+        ("nodes=10%", "Underutilized", 2, MONDAY_NOON, 1),
+        ("nodes=2", "Empty", 5, MONDAY_NOON, 0),
+        ("nodes=3 reasons=Underutilized", "Underutilized", 1, MONDAY_NOON, 2),
+        ("nodes=1 reasons=Empty", "Underutilized", 0, MONDAY_NOON, None),
+        ("", "Empty", 0, MONDAY_NOON, None),
+        ("nodes=5; nodes=2", "Empty", 0, MONDAY_NOON, 2),
+        (WINDOW, "Underutilized", 0, MONDAY_NOON, 0),
+        (WINDOW, "Empty", 0, MONDAY_NOON, 5),
+        (WINDOW, "Underutilized", 0, MONDAY_NIGHT, 5),
     ],
 )
 def test_the_strictest_budget_that_holds_counts(text, reason, disrupted, now, left):
@@ -45,6 +46,7 @@ def test_a_window_ends_with_its_duration():
         ("10%", "no field '10%'"),
         ("nodes=110%", "nodes must be a count or a share from 0% to 100%"),
         ("reasons=Empty", "nodes must be a count"),
+        ("nodes=0 nodes=100", "a field is given twice"),
         ("nodes=1 reasons=Drifted", "no reason 'Drifted', there are Empty and Underutilized"),
         ("nodes=1 schedule=@daily", "schedule and duration go together"),
         ('nodes=1 schedule="0 25 * * *" duration=1h', "25"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,7 +53,7 @@ def parse_budgets(text: str) -> tuple[Budget, ...]:
 
 
 def allowed(
-    budgets: Sequence[Budget], reason: str, *, nodes: int, disrupted: Mapping[str, int], now: Instant
+    budgets: Sequence[Budget], reason: str, *, nodes: int, disrupted: int, now: Instant
 ) -> int | None:
     """Return how many more nodes may be disrupted for this reason now; None for no limit.
 
@@ -61,15 +61,11 @@ def allowed(
         budgets: All of them.
         reason: One of ``REASONS``.
         nodes: How many nodes there are.
-        disrupted: By reason, how many are on their way out.
+        disrupted: How many of them are on their way out, for whatever reason, or not ready.
         now: The time.
     """
-    left = [
-        one.most(nodes) - sum(disrupted.get(reason, 0) for reason in one.reasons)
-        for one in budgets
-        if reason in one.reasons and one.holds(now)
-    ]
-    return max(0, min(left)) if left else None
+    most = [one.most(nodes) for one in budgets if reason in one.reasons and one.holds(now)]
+    return max(0, min(most) - disrupted) if most else None
 
 
 def _parse(text: str) -> Budget:
@@ -83,6 +79,8 @@ def _parse(text: str) -> Budget:
     said = {name: value for name, _, value in parts}
     if unknown := [name for name in said if name not in ("nodes", "reasons", "schedule", "duration")]:
         raise wrong(f"no field {unknown[0]!r}")
+    if len(said) < len(parts):
+        raise wrong("a field is given twice")
     found = _NODES.match(said.get("nodes", ""))
     if found is None or (found[2] and int(found[1]) > _MOST_SHARE):
         raise wrong("nodes must be a count or a share from 0% to 100%")

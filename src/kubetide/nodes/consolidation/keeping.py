@@ -72,22 +72,28 @@ def keep_back(state: State, plan: Plan, now: Instant) -> None:
 
 
 def within_disruption_budgets(state: State, plan: Plan, now: Instant) -> None:
-    """Take the nodes over a budget out of a plan; the empty ones that stay in it count for budgets of both reasons."""
+    """Take the nodes over a budget out of a plan; the empty ones that stay in it count for those that are drained."""
     for reason, nodes in (("Empty", plan.empty), ("Underutilized", plan.drain)):
-        left = left_of_budget(state, reason, now, empty=len(plan.empty) if nodes is plan.drain else 0)
+        left = left_of_budget(state, reason, now, planned=len(plan.empty) if nodes is plan.drain else 0)
         if left is not None:
             detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
             _drop(plan, list(nodes[left:]), BUDGET, detail)
 
 
-def left_of_budget(state: State, reason: str, now: Instant, *, empty: int = 0) -> int | None:
-    """Return how many more nodes may be disrupted for this reason, besides ``empty`` ones planned; None for no limit."""
-    disrupted = {"Empty": empty, "Underutilized": 0}
-    for one in state.memory.scale_down.deletions.values():
-        disrupted["Underutilized" if one.drain else "Empty"] += 1
-    nodes = sum(1 for name in state.nodes if state.group_of(name) is not None)
+def left_of_budget(state: State, reason: str, now: Instant, *, planned: int = 0) -> int | None:
+    """Return how many more nodes may be disrupted for this reason, besides those planned; None for no limit.
+
+    Source: Karpenter 1.15, BuildDisruptionBudgetMapping: nodes that have not started yet do not count.
+    """
     budgets = parse_budgets(state.settings.consolidation_budgets)
-    return allowed(budgets, reason, nodes=nodes, disrupted=disrupted, now=now)
+    if not budgets:
+        return None
+    views = () if state.tick is None else state.tick.view.groups.values()
+    starting = {name for view in views for name in view.counts.not_started}
+    nodes = [name for name in state.nodes if state.group_of(name) is not None and name not in starting]
+    deletions = state.memory.scale_down.deletions
+    disrupted = planned + sum(name in deletions or bool(state.health(name).unready) for name in nodes)
+    return allowed(budgets, reason, nodes=len(nodes), disrupted=disrupted, now=now)
 
 
 def _all(plan: Plan) -> list[Removable]:
