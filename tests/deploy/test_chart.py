@@ -251,7 +251,7 @@ def test_the_dashboard_s_flags_are_those_of_the_command(rendered):
     assert command == "ui"
     read = ui_command.make_context("ui", arguments)
     assert (read.params["kubernetes_access"], str(read.params["out"])) == (True, "/var/lib/kubetide")
-    assert read.params["listen"] == f"0.0.0.0:{ui['ports'][0]['containerPort']}"
+    assert read.params["listen"] == f":{ui['ports'][0]['containerPort']}"
 
 
 def test_helm_finds_nothing_to_say(helm):

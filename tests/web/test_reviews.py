@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import aiohttp
 import pytest
@@ -20,6 +21,7 @@ from kubetide.serving.listener import Listener
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.web.history import History
 from kubetide.web.reviews import ACCESS_REVIEWS, KNOWN_FOR, PATH, TOKEN_REVIEWS, ReviewedAccess
+from kubetide.web.serve import serve
 from kubetide.web.server import API, Dashboard
 
 SELF_REVIEWS = Kind(
@@ -246,6 +248,7 @@ def test_reviews_that_ask_nothing(kind, spec, error):
         (("--kubernetes-access", "--token-file", "t"), "choose one"),
         (("--context", "staging"), "belong to --kubernetes-access"),
         (("--listen", "0.0.0.0:0"), "--kubernetes-access"),
+        (("--listen", ":0"), "--kubernetes-access"),
         (("--kubernetes-access", "--kubeconfig", "none-there"), "none-there"),
     ],
 )
@@ -255,3 +258,23 @@ def test_flags_that_do_not_fit(tmp_path, monkeypatch, words, said):
     result = CliRunner().invoke(cli, ["ui", *words])
     assert result.exit_code != 0
     assert said in result.output + str(result.exception)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_without_a_host_it_listens_on_all_addresses(tmp_path):
+    """In a cluster of IPv6 only, the kubelet probes an address of IPv6."""
+
+    class Reached(Exception):
+        pass
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def reach(_line):
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, port), timeout=10).close()
+        raise Reached
+
+    with pytest.raises(Reached):
+        serve(tmp_path, f":{port}", None, say=reach, api_server=Connection("http://127.0.0.1:1", TOKEN))

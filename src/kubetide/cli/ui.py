@@ -21,7 +21,7 @@ import click
     metavar="ADDR",
     default="127.0.0.1:0",
     show_default=True,
-    help="HOST:PORT; port 0 is any free one.",
+    help="HOST:PORT; without HOST all addresses, port 0 is any free one.",
 )
 @click.option(
     "--token-file",
@@ -56,8 +56,8 @@ def command(
     Examples:
       kubetide ui
       kubetide ui --out monday --open
-      kubetide ui --out /var/lib/kubetide --listen 0.0.0.0:8080 --token-file token
-      kubetide ui --out /var/lib/kubetide --listen 0.0.0.0:8080 --kubernetes-access
+      kubetide ui --out /var/lib/kubetide --listen :8080 --token-file token
+      kubetide ui --out /var/lib/kubetide --listen :8080 --kubernetes-access
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.web.serve import serve
 

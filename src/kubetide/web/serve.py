@@ -45,7 +45,8 @@ def serve(
     """Serve the dashboard of a records folder.
 
     Args:
-        listen: ``HOST:PORT``; port 0 takes a free one. Beyond loopback a token of one's own is needed.
+        listen: ``HOST:PORT``; without a host all addresses of the machine, port 0 takes a free one. Beyond loopback a
+            token of one's own is needed, or ``api_server``.
         token_file: Holds the token; without one it is made up.
         say: Takes the line with the address.
         visit: Opens an address.
@@ -56,7 +57,7 @@ def serve(
     """
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise DashboardError(
             f"--listen: `{listen}` is not an address: write HOST:PORT, for example 127.0.0.1:8080"
         )
@@ -74,7 +75,7 @@ def serve(
     async def serve_for(access: Access, query: str, clock: Clock) -> None:
         listener = Listener(Dashboard(History(folder), access, clock).app())
         try:
-            await listener.listen(host, int(port))
+            await listener.listen(host or None, int(port))
         except OSError as error:
             raise DashboardError(f"--listen: cannot listen on {listen}: {error.strerror}") from error
         address = f"http://{listener.authority}/"
