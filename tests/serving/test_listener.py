@@ -106,3 +106,34 @@ def test_a_taken_port_is_refused():
         await first.close()
 
     run_real(main)
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [b"GET /?a=\xc3\xa9", b"GET /?a=" + b"x" * 9000, b"GET http://a:99999999/"],
+    ids=["raw bytes", "too long", "no address"],
+)
+def test_a_malformed_request_is_answered_and_not_logged(caplog, malformed):
+    """Who has no token cannot fill the log; what an answer's own code does wrong is logged as before."""
+
+    async def fail(_request):
+        raise LookupError("of the page")
+
+    async def main(_clock):
+        app = hello()
+        app.router.add_get("/fails", fail)
+        listener = Listener(app)
+        await listener.listen(HOST)
+        answers = []
+        for words in (malformed, b"GET /fails"):
+            reader, writer = await asyncio.open_connection(*listener.address)
+            writer.write(words + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+            answers.append((await reader.readline()).split()[1])
+            writer.close()
+        await listener.close()
+        return answers
+
+    assert run_real(main) == [b"400", b"500"]
+    (logged,) = caplog.records
+    assert "of the page" in caplog.text
+    assert logged.exc_info is not None

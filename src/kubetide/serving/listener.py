@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Return False for what aiohttp logs of a malformed request: its sender gets a 400 that says what is wrong.
+
+    Such requests need no token, so anybody could fill the log with tracebacks.
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
+
+
+_LOG = logging.getLogger(__name__)
+_LOG.addFilter(_is_worth_a_line)
 
 
 class Listener:
@@ -23,7 +37,9 @@ class Listener:
     """
 
     def __init__(self, app: web.Application, *, grace_s: float = 1.0, **more: Any) -> None:
-        self._runner = _Runner(app, access_log=None, handle_signals=False, shutdown_timeout=grace_s, **more)
+        self._runner = _Runner(
+            app, access_log=None, logger=_LOG, handle_signals=False, shutdown_timeout=grace_s, **more
+        )
         self._server: asyncio.Server | None = None
 
     async def listen(self, host: str | None, port: int = 0, *, tls: ssl.SSLContext | None = None) -> None:
