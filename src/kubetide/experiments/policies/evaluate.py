@@ -154,13 +154,13 @@ def _during(rule: During, timeline: Timeline) -> Finding:
     ]
     name = f"{rule.series}{f'({rule.subject})' if rule.subject else ''}"
     needed = max(1, -(-rule.lasting // seconds(timeline.step_s)))
+    longest = max((end - start for start, end in _stretches(inside)), default=0)
+    if longest < needed:
+        return Finding(False, _why_untested(rule, timeline, longest))
     broken = [stretch for stretch in _stretches(bad) if stretch[1] - stretch[0] >= needed]
     if not broken:
         seen = [value for value, within in zip(values, inside, strict=True) if within]
-        return Finding(
-            True,
-            f"{name} {_number(min(seen))} to {_number(max(seen))}" if seen else "no step is in the window",
-        )
+        return Finding(True, f"{name} {_number(min(seen))} to {_number(max(seen))}")
     start, end = broken[0]
     too_much = (rule.compare in (">", ">=")) != rule.always
     worst = (max if too_much else min)(values[start:end])
@@ -173,6 +173,18 @@ def _during(rule: During, timeline: Timeline) -> Finding:
         f"{'not ' if rule.always else ''}{rule.compare} {_number(rule.bound)}{more}",
         at,
         _decision_before(timeline, at, rule.subject),
+    )
+
+
+def _why_untested(rule: During, timeline: Timeline, longest: int) -> str:
+    """Return why the run cannot break the rule: what cannot fail was not tested."""
+    run = f"{_clock(timeline.start)} to {_clock(_at(timeline, len(timeline.pending) - 1))} UTC"
+    if not longest:
+        return f"no step of the run, {run}, is in the window: move the window or the run"
+    there = format_duration(seconds(longest * timeline.step_s))
+    return (
+        f"the run, {run}, has at most {there} at a stretch to look at, so {format_duration(rule.lasting)} cannot "
+        "be seen: shorten the time or lengthen the run"
     )
 
 
