@@ -83,7 +83,7 @@ def test_a_morning(tmp_path):
         "morning",
         "evening",
     ]
-    assert card_of(result.output)["replicas of default/worker"] == 100
+    assert card_of(result.output)["replicas of default/worker by time table"] == 100
     assert card_of(result.output)["nodes"] >= 95
     assert "not by an HPA" not in result.output
 

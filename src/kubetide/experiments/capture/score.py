@@ -86,7 +86,9 @@ def _by_tables(recorded: Seen, simulated: Seen) -> Iterator[Score]:
     for key in sorted({(table.target.namespace, table.target.name) for table in tables}):
         there, here = (one.cluster.replicas.get(key) for one in (recorded, simulated))
         if there and here:
-            yield _within_one(f"replicas of {'/'.join(key)}", [*there, (last, there[-1][1])], here, step)
+            # An HPA may scale the same workload, and has a score of that name.
+            title = f"replicas of {'/'.join(key)} by time table"
+            yield _within_one(title, [*there, (last, there[-1][1])], here, step)
 
 
 def _recommended(recorded: Seen, simulated: Seen) -> Iterator[Score]:
