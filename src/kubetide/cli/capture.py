@@ -104,6 +104,8 @@ def command(
     from kubetide.simulate.outcome.table import Table, aligned, decimal, percent, printable
     from kubetide.simulate.scenarios.scenario import load_scenario
 
+    if not name.strip():
+        raise click.UsageError("--name is empty; give the scenario a name")
     settings = PrometheusSettings(**prometheus)  # type: ignore[arg-type]
     if folder is None and not settings.prometheus_url:
         raise click.UsageError("name a FOLDER of records, or --prometheus-url, or both")

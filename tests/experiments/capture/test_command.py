@@ -197,6 +197,13 @@ def test_without_records_of_nodes(run, tmp_path):
     assert "has no records of the node loop" in str(result.exception)
 
 
+def test_an_empty_name_is_refused_before_anything_is_written(run, tmp_path):
+    """No scenario is left that no command can read."""
+    result = invoke(run, "--name", " ", "--out", tmp_path / "out")
+    assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "--name is empty" in result.output
+
+
 def test_an_hpa_whose_target_is_gone_is_left_out(tmp_path):
     """Clusters have such HPAs; the scenario can be played without them, and the command names them."""
     base = small(duration="5m")
