@@ -24,7 +24,7 @@ from kubetide.ports.cloud import NodeGroup, NodeTemplate, Offering
 from kubetide.runtime.configuration.config import ConfigError, flag_values, make_config
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.scenarios.machines import catalogue_of
-from kubetide.simulate.scenarios.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339
 
@@ -291,7 +291,18 @@ def test_a_scenario_takes_its_machines_from_a_catalogue(scenario):
 def test_a_scenario_whose_catalogue_says_no_size_is_refused(scenario):
     """The type and the columns are named."""
     (scenario.parent / "machines.csv").write_text("type,price_per_hour\nrack-32,0.4\n")
-    with pytest.raises(CatalogError, match="rack-32: a scenario needs cpu and memory"):
+    with pytest.raises(
+        ScenarioError, match=r"own\.yaml line 3: catalog: .*rack-32: a scenario needs cpu and memory"
+    ):
+        load_scenario(scenario)
+
+
+@pytest.mark.parametrize(("content", "problem"), [(None, "No such file"), (b"type\n\xff", "not UTF-8 text")])
+def test_a_scenario_whose_catalogue_cannot_be_read_is_refused(scenario, content, problem):
+    """The line of the scenario and the file are named."""
+    file = scenario.parent / "machines.csv"
+    file.unlink() if content is None else file.write_bytes(content)
+    with pytest.raises(ScenarioError, match=rf"own\.yaml line 3: catalog: .*machines\.csv: .*{problem}"):
         load_scenario(scenario)
 
 

@@ -47,8 +47,10 @@ def read_catalog(path: Path) -> Catalog:
     """Return what a file says; ``.yaml`` and ``.yml`` are YAML, any other is CSV. Raises CatalogError."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CatalogError(f"catalog: {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+    except UnicodeDecodeError as error:
+        raise CatalogError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     return parse_catalog(text, str(path), is_yaml=path.suffix.lower() in _YAML)
 
 

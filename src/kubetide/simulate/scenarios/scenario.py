@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from kubetide.clouds.catalog import CatalogError
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.runtime.timing.clock import machine_time
 from kubetide.simulate.scenarios.catalog import with_catalog_types
@@ -69,14 +70,17 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
     Args:
         path: The YAML file; what it names lies beside it.
         trace: A trace that takes the place of the load of the first service.
-    Raises: ScenarioError with a line for each problem, naming file, line, field and fix; CatalogError.
+    Raises: ScenarioError with a line for each problem, naming file, line, field and fix.
     """
     document, scenario = _read(path)
     if scenario.start == NOW:
         scenario = msgspec.structs.replace(scenario, start=format_rfc3339(machine_time()))
     if trace is not None:
         scenario = _with_trace(path, scenario, trace)
-    scenario = with_catalog_types(path.parent, scenario)
+    try:
+        scenario = with_catalog_types(path.parent, scenario)
+    except CatalogError as error:
+        raise ScenarioError(f"{path} line {document.line_of('catalog')}: catalog: {error}") from error
     check_scenario(path, document, scenario)
     return scenario
 
