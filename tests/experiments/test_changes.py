@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 import yaml
 from tests.simulate.worlds import small
 
+from kubetide.embedded.cloud import CATALOGUE
 from kubetide.experiments.changes import with_changes
 from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.machines import catalogue_of, shipped_types
 from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
@@ -34,6 +38,10 @@ def test_nothing_changed_is_the_same_scenario(tmp_path):
         ("pods.ready=1s-2s", lambda one: one.pods.ready == "1s-2s"),
         ("group/general.max=9", lambda one: one.node_groups[0].max == 9),
         ("group/general.labels.tier=gold", lambda one: one.node_groups[0].labels == {"tier": "gold"}),
+        (
+            "type/m5.large.pricePerHour=0.05",
+            lambda one: catalogue_of(one)["m5.large"] == replace(CATALOGUE["m5.large"], price_per_hour=0.05),
+        ),
         ("service/web.load.multiplier=2.5", lambda one: one.services[0].load.multiplier == 2.5),
         ("service/web.sloLatency=80ms", lambda one: one.services[0].slo_latency == "80ms"),
     ],
@@ -94,6 +102,7 @@ def test_patches_merge_add_and_delete(tmp_path):
     [
         ("expandr=random", "did you mean `expander`?"),
         ("group/genral.max=2", "there is no group `genral`; did you mean `general`?"),
+        ("type/m5.lorge.pods=2", "did you mean `m5.large`"),
         ("group/general=2", "name the field of group general to set"),
         ("group/general.mox=2", "unknown field `mox`; did you mean `max`?"),
         ("group/general.min=9", "nodeGroups[0] (general).min: min 9 is greater than max 4"),
@@ -137,3 +146,8 @@ def test_the_original_is_not_touched(tmp_path):
     before = msgspec.json.encode(one := small())
     with_changes(tmp_path / "s.yaml", one, sets=["group/general.max=9", "hpa/web.max=9"], patches=[])
     assert msgspec.json.encode(one) == before
+
+
+def test_shipped_types_as_a_scenario_writes_them_are_the_same_machines():
+    """To change one field of a shipped type changes nothing else of it."""
+    assert catalogue_of(msgspec.structs.replace(small(), instance_types=shipped_types())) == CATALOGUE

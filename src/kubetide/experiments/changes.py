@@ -23,6 +23,7 @@ from kubetide.experiments.paths import PathError, nearest, set_at, split_name
 from kubetide.loop import expand_groups, flag_names, loop_entries
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.machines import shipped_types
 from kubetide.simulate.scenarios.rules import check_scenario
 from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
 from kubetide.simulate.scenarios.structure import structure_problems
@@ -113,11 +114,18 @@ def _flag_name(written: str) -> str:
 
 def _set_part(value: dict[str, Any], part: str, rest: str, new: Any) -> None:
     there = value[_PARTS[part]]
-    named = there if isinstance(there, dict) else {_title(one): one for one in there}
+    named = {**_shipped(), **there} if isinstance(there, dict) else {_title(one): one for one in there}
     name, field = split_name(rest, named, part)
     if field == "name" or not field:
         raise PathError(f"name the field of {part} {name} to set, such as {part}/{name}.{_example(part)}")
     set_at(named[name], field, new)
+    if isinstance(there, dict):
+        there[name] = named[name]  # a shipped type becomes one of the scenario's own
+
+
+def _shipped() -> dict[str, Any]:
+    found: dict[str, Any] = without_nulls(msgspec.to_builtins(shipped_types()))
+    return found
 
 
 def _example(part: str) -> str:

@@ -43,9 +43,10 @@ def split_name(rest: str, known: Iterable[str], what: str) -> tuple[str, str]:
     for name in sorted(names, key=len, reverse=True):
         if rest == name or rest.startswith((f"{name}.", f"{name}[")):
             return name, rest[len(name) :].removeprefix(".")
-    raise PathError(
-        f"there is no {what} `{rest.partition('.')[0]}`; {nearest(rest.partition('.')[0], names)}"
-    )
+    # Names such as m5.large have dots too.
+    parts = max((name.count(".") for name in names), default=0) + 1
+    unknown = ".".join(rest.split(".")[:parts])
+    raise PathError(f"there is no {what} `{unknown}`; {nearest(unknown, names)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

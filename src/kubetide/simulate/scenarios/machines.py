@@ -19,7 +19,7 @@ from kubetide.simulate.scenarios.spec import (
     ScenarioError,
     parse_range,
 )
-from kubetide.units.quantity import milli, whole
+from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
 _UNFIT: Final = re.compile(r"[^a-z0-9-]+")
 """What names of instance types may have and names of nodes may not."""
@@ -67,6 +67,22 @@ def instance_type_of(name: str, spec: InstanceTypeSpec) -> InstanceType:
         reserved_memory_bytes=whole(spec.reserved_memory),
         catalogue_memory_bytes=None if actual == listed else listed,
     )
+
+
+def shipped_types() -> dict[str, InstanceTypeSpec]:
+    """Return the shipped instance types as a scenario would write them."""
+    return {
+        name: InstanceTypeSpec(
+            cpu=milli_to_text(machine.cpu_milli),
+            memory=bytes_to_text(machine.memory_bytes),
+            pods=machine.pods,
+            gpu=machine.gpus,
+            price_per_hour=machine.price_per_hour,
+            reserved_cpu=milli_to_text(machine.reserved_cpu_milli),
+            reserved_memory=bytes_to_text(machine.reserved_memory_bytes),
+        )
+        for name, machine in CATALOGUE.items()
+    }
 
 
 def prices_of(scenario: Scenario) -> dict[str, GroupPrice]:
