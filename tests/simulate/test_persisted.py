@@ -186,3 +186,14 @@ def test_nodes_that_are_there_when_a_run_resumes_were_not_bought(tmp_path):
         assert result.exit_code == 0, result.output
         summary = msgspec.json.decode((tmp_path / "out" / "summary.json").read_bytes(), type=Summary)
         assert (summary.groups[0].nodes_max, summary.nodes_added) == (5, 0)
+
+
+def test_a_run_that_has_ended_is_not_played_on(tmp_path):
+    """The same command again says that the run has ended; it replays no step of it."""
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(SCENARIO)
+    command = ["up", str(scenario), "--until", "3m", "--speed", "100000", "--no-ui"]
+    command += ["--state", str(tmp_path / "state"), "--out", str(tmp_path / "out")]
+    first, second = (CliRunner().invoke(cli, command) for _ in range(2))
+    assert first.exit_code == 0, first.output
+    assert "give a later --until" in str(second.exception)

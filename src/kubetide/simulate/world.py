@@ -232,6 +232,9 @@ class World:
             tasks += [group.create_task(part) for part in self._scaling_parts()]
             await self._sleep_until(self.end)
             self.load.advance(self.clock.now())
+            if self.persisted is not None:
+                # The sampling step that is due now may not have come: a start with this end has nothing to play.
+                self.persisted.mark_time()
             for task in reversed(tasks):
                 task.cancel()
 
