@@ -240,6 +240,8 @@ def test_the_past_is_as_it_was(folder):
     ("path", "status", "reported"),
     [
         ("explain/hpa/default/wib", 404, "did you mean default/web?"),
+        ("explain/hpa/default/web?view=nodes", 404, "a hpa has no view 'nodes'; its views are none"),
+        ("explain/pod/default/web?view=node", 404, "a pod has no view 'node'; its views are nodes"),
         ("explain/cow/default/web", 404, "nothing is known of a 'cow'"),
         ("status?at=yesterday", 400, "'yesterday' is neither a time"),
         ("decisions?until=24:00", 400, "'24:00' is neither a time"),

@@ -110,10 +110,12 @@ def answer_about(
             the end, and says so.
         view: Another answer about the same object, one of its explainer's ``views``.
         whole: With all that was decided before, and not only the last.
-    Raises: RecordError; WhyError where there is no such object or kind, or the run had not begun.
+    Raises: RecordError; WhyError where there is no such object, kind or view, or the run had not begun.
     """
     moments = Moments.of(run)
     loop, explainer = _explainer_of(kind, moments.folder)
+    if view and view not in explainer.views:
+        raise WhyError(f"a {kind} has no view {view!r}; its views are {', '.join(explainer.views) or 'none'}")
     subject = f"{namespace}/{name}" if explainer.namespaced else name
     # Cached moments answer the next question too, and follow all objects.
     alone = None if explainer.alone is None or moments is run else partial(explainer.alone, subject)
