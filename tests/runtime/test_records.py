@@ -203,6 +203,16 @@ def test_missing_lines_are_found(tmp_path):
         list(read_records(tmp_path, "nodes"))
 
 
+def test_what_follows_the_end_of_a_run_is_named(tmp_path):
+    """A line that somebody appended is no sign that the run was cut."""
+    process(tmp_path, 2)
+    path = segments(tmp_path, "nodes")[0]
+    with path.open("ab") as file:
+        file.write(path.read_bytes().splitlines(keepends=True)[2])
+    with pytest.raises(RecordError, match=r"nodes-0001\.jsonl line 5: follows the end of its run"):
+        list(read_records(tmp_path, "nodes"))
+
+
 HERE = "run on https://10.0.0.1:6443"
 
 

@@ -327,6 +327,8 @@ def located_records(
                 break
             if is_end(line):
                 _check_end(path, number, msgspec.json.decode(line, type=End))
+                if lines.read(1):
+                    raise RecordError(f"{path.name} line {number + 1}: follows the end of its run; delete it")
                 break
             try:
                 yield decoder.decode(line), at, len(line)
@@ -336,8 +338,7 @@ def located_records(
 
 
 def _check_end(path: Path, number: int, end: End) -> None:
-    # The header is the first line, the end the last.
-    there = number - 2
+    there = number - 2  # the header is the first line, the end the last
     if there != end.end:
         raise RecordError(
             f"{path.name} line {number}: there are {there} records where the run wrote {end.end}; lines are missing"
