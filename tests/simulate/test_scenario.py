@@ -206,6 +206,13 @@ CONTENT = [
     ("newGroups", {"instanceTypes": ["m5.lrge"]}, "newGroups.instanceTypes", "did you mean `m5.large`?"),
     ("newGroups", {"instanceTypes": ["big", "big"]}, "newGroups.instanceTypes", "big stands twice"),
     ("newGroups", {"instanceTypes": ["big"], "zones": ["-"]}, "newGroups.zones", "'-'"),
+    ("newGroups", {"instanceTypes": ["big"], "zones": ["a_b"]}, "newGroups.zones", "'auto-big-a_b': "),
+    (
+        "newGroups",
+        {"instanceTypes": ["big"], "zones": ["z" * 49]},
+        "newGroups.zones",
+        "58 characters; nodes are",
+    ),
     ("newGroups", {"instanceTypes": ["big"], "max": 0}, "newGroups.max", "greater than 0"),
     ("newGroups", {"instanceTypes": ["big"], "bootTime": "1 m"}, "newGroups.bootTime", "neither a duration"),
     ("nodeGroups/0/min", 4, "nodeGroups[0] (one).min", "lower min or raise max"),

@@ -120,6 +120,11 @@ def groups_of(scenario: Scenario) -> tuple[GroupSpec, ...]:
     return tuple(_group(spec) for spec in scenario.node_groups)
 
 
+def created_name(instance_type: str, zone: str) -> str:
+    """Return the name of the group that the cloud can create for an instance type in a zone."""
+    return f"auto-{_UNFIT.sub('-', instance_type.lower())}-{zone.lower()}"
+
+
 def creatable_of(scenario: Scenario) -> tuple[GroupSpec, ...]:
     """Return the groups that the cloud can create, named after instance type and zone."""
     spec = scenario.new_groups
@@ -127,7 +132,7 @@ def creatable_of(scenario: Scenario) -> tuple[GroupSpec, ...]:
         return ()
     return tuple(
         GroupSpec(
-            name=f"auto-{_UNFIT.sub('-', kind.lower())}-{zone.lower()}",
+            name=created_name(kind, zone),
             instance_type=kind,
             max_size=spec.max,
             zones=(zone,),

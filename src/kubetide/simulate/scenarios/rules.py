@@ -17,7 +17,7 @@ from kubetide.scheduling.scoring import PROFILES
 from kubetide.simulate.scenarios.build import Manifests, manifests_in
 from kubetide.simulate.scenarios.dumps import without_made
 from kubetide.simulate.scenarios.load_rules import check_external_metrics, check_services
-from kubetide.simulate.scenarios.machines import instance_type_of, no_instance_type
+from kubetide.simulate.scenarios.machines import created_name, instance_type_of, no_instance_type
 from kubetide.simulate.scenarios.notices import problems_in
 from kubetide.simulate.scenarios.problems import Checker, nanoseconds
 from kubetide.simulate.scenarios.spec import (
@@ -181,7 +181,19 @@ def _check_new_groups(check: Checker, scenario: Scenario) -> None:
         check.that(name in known, "newGroups.instanceTypes", no_instance_type(name, scenario.instance_types))
         check.fits(label_value_errors(name), "newGroups.instanceTypes", name)
     for zone in spec.zones:
-        check.fits(label_value_errors(zone), "newGroups.zones", zone)
+        errors = label_value_errors(zone)
+        check.fits(errors, "newGroups.zones", zone)
+        if errors:
+            continue
+        for kind in spec.instance_types:
+            name = created_name(kind, zone)
+            check.fits(dns1123_subdomain_errors(name), "newGroups.zones", name)
+            check.that(
+                len(name) <= _LONGEST_NAME,
+                "newGroups.zones",
+                f"{zone}: a group in it is called {name}, which has {len(name)} characters; nodes are named after "
+                f"their group, which leaves it {_LONGEST_NAME}",
+            )
     check.that(spec.max > 0, "newGroups.max", f"{spec.max} must be greater than 0")
     for name in ("boot", "ready", "shutdown"):
         check.parses(parse_range, getattr(spec, f"{name}_time"), f"newGroups.{name}Time")
