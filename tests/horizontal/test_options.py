@@ -26,6 +26,7 @@ from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
+from kubetide.ports.errors import Forbidden
 from kubetide.testing import builders
 from kubetide.units.time import Instant, after, format_duration, minutes, seconds
 
@@ -378,6 +379,35 @@ def test_the_whole_way_with_a_deployment_that_rolls_out():
             pods = (await world.cluster.list(PODS, namespace="default")).items
             costs = {pod.metadata.name: (pod.metadata.annotations or {}).get(ANNOTATION) for pod in pods}
             assert costs == {"web-0": "-2", "web-1": "-1", "web-2": None}
+
+    play(story)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_refused_scale_in_takes_its_marks_off(lost):
+    """They would compete with those of the next one; where only the answer was lost they stay."""
+
+    async def story(world):
+        world.usage.milli = 10
+        extra = {"metadata": {"annotations": {PREFIX + "idlest-first": "true"}}}
+        await world.add(replicas=3, extra=extra)
+
+        class Refusing:
+            async def before(self, request):
+                if request.subresource == "scale" and request.verb == "replace":
+                    if lost:
+                        scaled = {"spec": {"replicas": 1}}
+                        await quiet.patch(DEPLOYMENTS, "web", scaled, namespace="default")
+                    raise Forbidden("no")
+
+        quiet = world.cluster.client()
+        world.cluster.faults = Refusing()
+        async with world.running():
+            await world.clock.sleep(minutes(6))
+            assert "SucceededRescale" not in {one for one, _, _ in await world.events()}
+        pods = (await world.cluster.list(PODS, namespace="default")).items
+        marked = [pod.metadata.name for pod in pods if ANNOTATION in (pod.metadata.annotations or {})]
+        assert marked == (["web-0", "web-1"] if lost else [])
 
     play(story)
 

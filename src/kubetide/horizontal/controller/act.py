@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from kubetide.acting import EventWriter, in_parallel
@@ -70,7 +71,10 @@ class Actor:
         try:
             self._check_owner((write.namespace, write.name))
             await self._mark(write)
-            error = await self._write_scale(write)
+            error, refused = await self._write_scale(write)
+            if refused:
+                with suppress(Withheld):
+                    await self._mark(write, off=True)
         except Withheld:
             return ScaleOutcome(write.namespace, write.name, self._clock.now(), withheld=True)
         return ScaleOutcome(write.namespace, write.name, self._clock.now(), error)
@@ -80,10 +84,13 @@ class Actor:
         if key in self._owners.left_alone():
             raise Withheld(f"HPA {'/'.join(key)} is left to another controller")
 
-    async def _mark(self, write: ScaleWrite) -> None:
-        """Say which pods go first. Raises: Withheld; a pod that cannot be marked goes in its turn."""
+    async def _mark(self, write: ScaleWrite, *, off: bool = False) -> None:
+        """Say which pods go first; with ``off`` take that back, as the next scale-in marks its own.
+
+        Raises: Withheld; a pod that cannot be marked goes in its turn.
+        """
         for pod, cost in write.costs:
-            patch = {"metadata": {"annotations": {DELETION_COST: str(cost)}}}
+            patch = {"metadata": {"annotations": {DELETION_COST: None if off else str(cost)}}}
             try:
                 await self._cluster.patch(PODS, pod, patch, namespace=write.namespace)
             except Withheld:
@@ -91,22 +98,24 @@ class Actor:
             except ApiError:
                 continue
 
-    async def _write_scale(self, write: ScaleWrite) -> str:
-        """Write one scale; after a conflict again, with the version that is then there; return the error.
+    async def _write_scale(self, write: ScaleWrite) -> tuple[str, bool]:
+        """Write one scale; after a conflict again, with the version that is then there.
+
+        Return the error, and whether it is known that the number was not written: an answer may be lost on its way.
 
         Raises: Withheld. The number stays the same: it was decided from the scale that was read first.
         """
         try:
             kind = self._targets.kind_of(write.api_version, write.kind)
         except TargetError as error:
-            return str(error)
+            return str(error), True
         if "scale" not in kind.subresources:
             resource = f"{kind.api_version}, Resource={kind.plural}"
             return (
                 f"could not find proper group-version for scale subresource of {resource}: "
                 f"could not find scale subresource for {resource} in discovery information"
-            )
-        version, problem = write.resource_version, ""
+            ), True
+        version, problem, refused = write.resource_version, "", False
         for attempt in range(_ATTEMPTS):
             if attempt:
                 await self._clock.sleep(_PAUSE)
@@ -121,13 +130,15 @@ class Actor:
                 try:
                     latest = await self._cluster.get_scale(kind, write.target, namespace=write.namespace)
                 except ApiError:
+                    refused = False
                     break
+                refused = latest.spec.replicas != write.replicas
                 version = latest.metadata.resource_version
                 if not isinstance(error, Conflict):
                     break
             else:
-                return ""
-        return problem
+                return "", False
+        return problem, refused
 
     async def settle(self, result: Result) -> list[Ending]:
         """Write statuses and events; return the errors of HPAs that had any."""
