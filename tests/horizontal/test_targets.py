@@ -104,6 +104,8 @@ def test_a_kind_in_lower_case():
         async with world.running():
             await world.clock.sleep(seconds(16))
             assert await replicas(world) == 4
+            # The node loop looks for the owner of pods, which has the kind that the cluster writes.
+            assert [one.workload for one in world.board.intents()] == [Workload("default", "CronTab", "tab")]
 
     play(story)
 

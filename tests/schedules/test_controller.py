@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+import pytest
 from tests.loops import run_alone
 from tests.schedules.worlds import START, cron
 
@@ -102,6 +103,24 @@ class World:
 
 def play(story, **how):
     return run_virtual(lambda clock: story(World(clock, **how)), start=START)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "HorizontalPodAutoscaler"])
+def test_what_is_announced_has_the_kind_that_the_cluster_writes(kind):
+    """A table may write its target's kind in lower case; the node loop looks for owners of pods, which do not."""
+
+    async def story(world):
+        await world.add_web()
+        await world.cluster.create(HPAS, builders.hpa("web", "web"), namespace="default")
+        target = {**REFERENCE, "kind": kind.lower()}
+        if kind != "Deployment":
+            target["apiVersion"] = "autoscaling/v2"
+        crons = [{"name": "day", "schedule": "0 0 8 * * *", "minSize": 3, "maxSize": 9, "targetSize": 6}]
+        await world.add(HPCS, "day", scaleTarget=target, crons=crons)
+        await world.run(hours(6))
+        assert [one.workload for one in world.board.intents()] == [Workload("default", kind, "web")]
+
+    play(story)
 
 
 def test_a_deployment_and_an_hpa_follow_their_tables():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kubetide.explain.algorithm import StepCore
@@ -9,7 +10,7 @@ from kubetide.plan.board import Intent, Workload
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Bounds, Key, Rule, Table
+from kubetide.schedules.tables import Bounds, Key, Rule, Table, Target
 from kubetide.schedules.times.bounds import bounds_at, floor_of
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.schedules.times.points import followed
@@ -103,10 +104,17 @@ def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, s
     return found
 
 
-def intents(state: State, now: Instant) -> list[Intent]:
+def _as_written(target: Target) -> str:
+    return target.kind
+
+
+def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_written) -> list[Intent]:
     """Return the next change of each workload or HPA that a table sizes, with its due time.
 
     A table of an HPA sets bounds: the fewest replicas from then on. Which workload that is, the HPA's own loop knows.
+
+    Args:
+        kind_of: Returns the kind of a target as the cluster writes it, for others who look for it.
     """
     found: dict[Workload, Intent] = {}
     for key in sorted(state.tables):
@@ -116,7 +124,7 @@ def intents(state: State, now: Instant) -> list[Intent]:
         size = None if turn is None else _size_from(state, key, turn)
         if turn is None or size is None:
             continue
-        workload = Workload(table.target.namespace, table.target.kind, table.target.name)
+        workload = Workload(table.target.namespace, kind_of(table.target), table.target.name)
         known = found.get(workload)
         if known is None or turn.at < known.due:
             why = f"{table.kind} {table.name}, rule {turn.rule.name}"

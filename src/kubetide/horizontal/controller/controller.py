@@ -95,7 +95,7 @@ class HorizontalController(BaseLoop):
         replica_sets = caches.of(REPLICA_SETS, keep=slim_replica_set)
         self._informers: tuple[Informer[Any], ...] = (hpas, pods, deployments, replica_sets)
         workloads = {(i.kind.group, i.kind.kind): i.objects for i in (deployments, replica_sets)}
-        targets = Targets(cluster, kinds, workloads, clock)
+        targets = self._targets = Targets(cluster, kinds, workloads, clock)
         owners = owners or NoOthers()
         own = OwnChanges(hpas.feed(), hpas.objects, owners)
         self._hpas, self._pods = hpas, pods
@@ -232,15 +232,15 @@ class HorizontalController(BaseLoop):
                 continue
             key = settlement.verdict.key
             spec = self._state.specs[key]
-            known = self._announced.get(key)
+            known, kind = self._announced.get(key), self._targets.name_of(spec)
             if (
                 known is not None
                 and known[1] == settlement.desired
                 and known[0].name == spec.target
-                and known[0].kind == spec.kind
+                and known[0].kind == kind
             ):
                 continue
-            workload = Workload(namespace=key[0], kind=spec.kind, name=spec.target)
+            workload = Workload(namespace=key[0], kind=kind, name=spec.target)
             if known is not None and known[0] != workload:
                 self._board.withdraw(known[0], LOOP)
             self._announced[key] = workload, settlement.desired
@@ -249,7 +249,11 @@ class HorizontalController(BaseLoop):
     def _announce_forecasts(self, now: Instant) -> None:
         """Announce forecasts on the board: nodes take longer to come than pods."""
         assert self._board is not None
-        coming = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
+        kind_of = self._targets.name_of
+        coming = (
+            *intents(self._state, now, kind_of),
+            *of_targets(self._state, self._board.intents(), kind_of),
+        )
         found = {(intent.workload, intent.source): intent for intent in coming}
         for workload, source in sorted(self._forecast - found.keys()):
             self._board.withdraw(workload, source)

@@ -95,7 +95,7 @@ class Targets:
         if not spec.options.asks_for_owners or scale.error:
             return scale
         target: Any = self.cached(spec)
-        kind = self._name_of(spec)
+        kind = self.name_of(spec)
         if kind != DEPLOYMENTS.kind or target is None:
             return msgspec.structs.replace(scale, owners=(f"{kind}/{spec.target}",))
         cached = self._workloads.get((REPLICA_SETS.group, REPLICA_SETS.kind), {})
@@ -110,10 +110,10 @@ class Targets:
 
     def cached(self, spec: Autoscaler) -> object | None:
         """Return the target from a cache, or None if it or its kind is not cached."""
-        objects = self._workloads.get((_group_of(spec.api_version), self._name_of(spec)))
+        objects = self._workloads.get((_group_of(spec.api_version), self.name_of(spec)))
         return None if objects is None else objects.get((spec.key[0], spec.target))
 
-    def _name_of(self, spec: Autoscaler) -> str:
+    def name_of(self, spec: Autoscaler) -> str:
         """Return the referenced kind as the cluster writes it."""
         reference = _group_of(spec.api_version), spec.kind
         found = self._kinds.get(reference) or self._discovered.get(reference)

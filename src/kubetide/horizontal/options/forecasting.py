@@ -178,14 +178,18 @@ def why_of(ahead: Ahead) -> str:
     return f"load forecast for {format_rfc3339(ahead.at)}"
 
 
-def intents(state: State, now: Instant) -> list[Intent]:
-    """Return the replicas that nodes must be ready for, with due times, in order of workload."""
+def intents(state: State, now: Instant, kind_of: Callable[[Autoscaler], str]) -> list[Intent]:
+    """Return the replicas that nodes must be ready for, with due times, in order of workload.
+
+    Args:
+        kind_of: Returns the kind of an HPA's target as the cluster writes it.
+    """
     found = []
     for key in sorted(state.forecasts.keys()):
         spec, ahead = state.specs.get(key), state.forecasts.ahead(key, now)
         if spec is None or not ahead.nodes:
             continue
-        workload = Workload(key[0], spec.kind, spec.target)
+        workload = Workload(key[0], kind_of(spec), spec.target)
         replicas = min(ahead.nodes, spec.maximum)
         why = (
             f"forecast by {ahead.by}"
@@ -209,15 +213,15 @@ def pod_start(state: State, key: Key) -> Duration | None:
     return percentile_95([max(0, one) for one in times]) if times else None
 
 
-def of_targets(state: State, intents: Sequence[Intent]) -> list[Intent]:
-    """Return intents about HPAs as intents about their targets."""
+def of_targets(state: State, intents: Sequence[Intent], kind_of: Callable[[Autoscaler], str]) -> list[Intent]:
+    """Return intents about HPAs as intents about their targets; ``kind_of`` as in ``intents``."""
     found = []
     for intent in intents:
         key = intent.workload.namespace, intent.workload.name
         spec = state.specs.get(key)
         if intent.workload.kind != "HorizontalPodAutoscaler" or spec is None:
             continue
-        workload = Workload(key[0], spec.kind, spec.target)
+        workload = Workload(key[0], kind_of(spec), spec.target)
         found.append(replace(intent, workload=workload, source=OF_HPA, start=pod_start(state, key)))
     return found
 

@@ -86,7 +86,7 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         board = self.parts.board
         if board is None:
             return
-        found = {intent.workload: intent for intent in intents(self.state, now)}
+        found = {one.workload: one for one in intents(self.state, now, self._gatherer.name_of)}
         for workload in sorted(self._announced - found.keys()):
             board.withdraw(workload, SOURCE)
         for intent in found.values():

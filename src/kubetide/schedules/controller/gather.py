@@ -73,6 +73,13 @@ class Gatherer:
                 self._asked = now
             return self._kinds.get(group_kind)
 
+    def name_of(self, target: Target) -> str:
+        """Return the kind of a target as the cluster writes it; as the target does where it was never read."""
+        if is_hpa(target):
+            return HPAS.kind
+        known = self._kinds.get((group_of(target), target.kind.lower()))
+        return target.kind if known is None else known.kind
+
     async def _view(self, target: Target) -> View:
         if target.api_version.count("/") > 1:
             return View(
