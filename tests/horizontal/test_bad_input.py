@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.horizontal import worlds
 
-from kubetide.horizontal.decide import decide
+from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.facts.views import ContainerView
+from kubetide.horizontal.reasons import reasons_of
 
 NOW = worlds.NOW
 GOOD, BAD = ("default", "good"), ("default", "web")
@@ -136,6 +138,23 @@ def test_a_minimum_above_the_maximum():
             "minReplicas 5 is above maxReplicas 3: no number of replicas fulfils both; lower minReplicas or raise maxReplicas"
         )
         assert not found[BAD].rescale
+
+
+def test_what_stops_an_hpa_before_its_metrics_has_its_own_reason():
+    """Bounds and a missing selector say nothing of whose the pods are."""
+
+    def told(scale, **spec):
+        state = worlds.state_of(hpas=[worlds.hpa(**spec)], scales=[scale], pods=[], usage={})
+        result = absorb(state, decide(state, NOW), [])
+        return [
+            (one.code, one.fields["error"]) for one in reasons_of(result.settlements[0], state.specs[BAD])
+        ]
+
+    scale = worlds.scale(replicas=2)
+    [(code, error)] = told(scale, minimum=5, maximum=3)
+    assert (code, error[:39]) == ("BoundsCrossed", "minReplicas 5 is above maxReplicas 3: n")
+    missing = told(msgspec.structs.replace(scale, selector=""))
+    assert missing == [("SelectorMissing", "the HPA target's scale is missing a selector")]
 
 
 def _bad(**spec):

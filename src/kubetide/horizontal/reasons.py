@@ -13,6 +13,7 @@ from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.explain.calculation import PROPOSALS, SENTENCES, proposal_reason, short_name
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.types import Metric, MetricFailure, Tally
+from kubetide.horizontal.status.conditions import INVALID_BOUNDS, SELECTOR_MISSING
 from kubetide.units.time import format_duration, format_rfc3339
 
 CLASS_WORDS: Mapping[str, str] = {
@@ -42,6 +43,8 @@ VOCABULARY = Vocabulary(
         "ScaleUnreadable": "the scale of the target cannot be read: {error}",
         "ScalingDisabled": "the target is at 0 replicas, so the HPA leaves it alone",
         "OutsideBounds": "{current} replicas are outside minReplicas {minimum} to maxReplicas {maximum}; metrics are not asked",
+        "BoundsCrossed": "no number is decided: {error}",
+        "SelectorMissing": "no number is decided, as {error}",
         "PodsUncertain": "whose the pods are cannot be known: {error}",
         "PodsCounted": "{metric}: {ready} of {pods} pods count, {unready} not ready, {missing} without a sample, {ignored} failing or being deleted",
         **SENTENCES,
@@ -112,7 +115,7 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
     reasons = _of_metrics(verdict, spec, subject)
     if verdict.stage == "uncomputed":
         if verdict.grounds is None:
-            return (say("PodsUncertain", subject, error=verdict.error),)
+            return (_without_metrics(verdict, subject),)
         return (*reasons, say("MetricsFailed", subject))
     if verdict.raw is not None:
         reasons += _of_number(verdict, holds, subject)
@@ -237,6 +240,15 @@ def _of_forecast(verdict: Verdict, subject: str) -> list[Reason]:
             )
         )
     return reasons
+
+
+def _without_metrics(verdict: Verdict, subject: str) -> Reason:
+    """Return why metrics were not even asked."""
+    note = verdict.notes[-1]
+    codes = {INVALID_BOUNDS: "BoundsCrossed", SELECTOR_MISSING.reason: "SelectorMissing"}
+    if note.reason in codes:
+        return VOCABULARY.reason(codes[note.reason], subject, error=note.message)
+    return VOCABULARY.reason("PodsUncertain", subject, error=verdict.error)
 
 
 def _of_metrics(verdict: Verdict, spec: Autoscaler, subject: str) -> list[Reason]:

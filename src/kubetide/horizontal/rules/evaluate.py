@@ -213,7 +213,7 @@ def _crossed_bounds(spec: Autoscaler) -> Problem:
         f"minReplicas {spec.minimum} is above maxReplicas {spec.maximum}: no number of replicas fulfils both; "
         "lower minReplicas or raise maxReplicas"
     )
-    return inactive("InvalidBounds", text)
+    return inactive(say.INVALID_BOUNDS, text)
 
 
 # ── the number ──────────────────────────────────────────────────────────────────────────────────

@@ -43,6 +43,7 @@ SCALE_UP_STABILIZED = Note(
 SCALING_DISABLED = Note(
     ACTIVE, "False", "ScalingDisabled", "scaling is disabled since the replica count of the target is zero"
 )
+INVALID_BOUNDS = "InvalidBounds"
 SELECTOR_MISSING = Note(ACTIVE, "False", "InvalidSelector", "the HPA target's scale is missing a selector")
 WENT_TO_ZERO = Note(SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero")
 STAYED_ABOVE_ZERO = Note(
