@@ -134,6 +134,22 @@ def test_with_a_wait_they_are_moved_as_soon_as_the_other_has_stopped():
     play(story)
 
 
+def test_only_those_that_are_named_are_shown_and_asked():
+    """A name that is not there is an error, not an empty table; no other HPA's condition is touched."""
+
+    async def story(world, moving, said):
+        await world.add("cart")
+        write_status(world, CLUSTER_WIDE, "cart")
+        set_conditions(world, CLUSTER_WIDE, "fine", "cart")
+        with pytest.raises(HandoverError, match="there is no HPA 'web'; name them as NAMESPACE/NAME"):
+            await moving.rows(("web",), asks=False)
+        (row,) = await moving.rows(("default/cart", "default/cart"), asks=True)
+        assert row.hpa == "default/cart"
+        assert said == ["asking who serves default/cart (up to 30s)"]
+
+    play(story)
+
+
 def test_they_are_given_to_others_when_one_has_come():
     """Until then nothing changes; a controller that finds all in order is made to write."""
 

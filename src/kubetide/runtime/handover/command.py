@@ -47,7 +47,7 @@ def hand_over(
             elif to == "others":
                 await moving.to_others(names, wait=wait)
             else:
-                show([row for row in await moving.rows(asks=asks) if not names or row.hpa in names])
+                show(await moving.rows(names, asks=asks))
 
     run_real(main)
 

@@ -92,14 +92,19 @@ class Handover:
         self._period = sync_period
         self._own = own
 
-    async def rows(self, *, asks: bool) -> list[Row]:
-        """Return who serves each HPA; with ``asks`` probes whether each controller is running. Raises: ApiError."""
+    async def rows(self, names: Collection[str] = (), *, asks: bool) -> list[Row]:
+        """Return who serves each HPA; with ``asks`` probes whether their controllers are running.
+
+        Args:
+            names: ``NAMESPACE/NAME`` of each; empty for all.
+
+        Raises: HandoverError, ApiError.
+        """
         views, verdicts = await self._look()
+        chosen = sorted(_chosen(views, names))
         acting = await self._acting()
-        alive = await self._ask(views, verdicts) if asks else None
-        return [
-            Row("/".join(key), *_cells(verdicts[key], views[key], acting, alive)) for key in sorted(views)
-        ]
+        alive = await self._ask(views, {key: verdicts[key] for key in chosen}) if asks else None
+        return [Row("/".join(key), *_cells(verdicts[key], views[key], acting, alive)) for key in chosen]
 
     async def to_kubetide(self, names: Collection[str], *, wait: Duration, force: bool) -> None:
         """Hand HPAs over to the acting run, once no other controller serves them.
@@ -232,7 +237,7 @@ def _chosen(views: Mapping[Key, View], names: Collection[str]) -> list[Key]:
         raise HandoverError(
             f"there is no HPA {missing[0]!r}; name them as NAMESPACE/NAME, or leave them out for all {len(views)}"
         )
-    return [by_name[name] for name in names] if names else list(by_name.values())
+    return [by_name[name] for name in dict.fromkeys(names)] if names else list(by_name.values())
 
 
 def _named(keys: Collection[Key]) -> str:
