@@ -77,26 +77,37 @@ def command(
 
     if to and output != TABLE:
         raise click.UsageError("--output is for showing HPAs; leave it out, or --to")
+    if to and probe:
+        raise click.UsageError("--probe is for showing HPAs; --to kubetide probes by itself")
+    if force and to != "kubetide":
+        raise click.UsageError("--force goes with --to kubetide")
     from kubetide.units.time import Duration, parse_duration
 
-    def duration(option: str, text: str) -> Duration:
+    def duration(option: str, text: str, *, least: int) -> Duration:
         try:
-            return parse_duration(text)
+            found = parse_duration(text)
         except ValueError as error:
             raise click.BadParameter(
                 f"{text!r} is no duration; write 30s or 10m", param_hint=option
             ) from error
+        if found < least:
+            raise click.BadParameter(f"{text} is too short; write 30s or 10m", param_hint=option)
+        return found
+
+    waits = duration("--wait", wait, least=0)
+    if waits and not to:
+        raise click.UsageError("--wait goes with --to")
 
     hand_over(
         names,
         to=to or "",
-        wait=duration("--wait", wait),
+        wait=waits,
         asks=probe,
         force=force,
         kubeconfig=kubeconfig,
         context=context_name,
         namespace=namespace,
-        sync_period=duration("--sync-period", sync_period),
+        sync_period=duration("--sync-period", sync_period, least=1),
         tell=click.echo,
         show=lambda rows: click.echo(shown(rows, output)),
     )
