@@ -10,6 +10,7 @@ from tests.horizontal.running import START, World
 from tests.runtime.handover.test_tracker import OWN, write, write_status
 
 from kubetide.objects.kinds import HPAS, LEASES
+from kubetide.ports.errors import Forbidden
 from kubetide.runtime.handover.move import Handover, HandoverError
 from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE
 from kubetide.runtime.handover.probe import MESSAGE, probe
@@ -87,6 +88,32 @@ def test_who_puts_a_condition_right_is_found_and_nothing_stays_changed():
         async with serving(world, CLUSTER_WIDE):
             assert await probe(world.cluster, world.clock, [key], seconds(30)) == {key: CLUSTER_WIDE}
         assert await probe(world.cluster, world.clock, [key], seconds(30)) == {}
+        assert await condition_of(world) == "fine"
+
+    play(story)
+
+
+def test_a_probe_that_is_broken_off_leaves_nothing_changed():
+    """Ctrl-C, or an HPA that may not be read: the conditions of all are as they were. One that is gone is left out."""
+
+    class Refusing:
+        async def before(self, request):
+            if request.name == "secret":
+                raise Forbidden("no")
+
+    async def story(world, _moving, _said):
+        key = ("default", "web")
+        asking = asyncio.create_task(probe(world.cluster, world.clock, [key], seconds(30)))
+        await world.clock.sleep(seconds(5))
+        assert await condition_of(world) == MESSAGE
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await condition_of(world) == "fine"
+        assert await probe(world.cluster, world.clock, [("default", "gone")], seconds(30)) == {}
+        world.cluster.faults = Refusing()
+        with pytest.raises(Forbidden):
+            await probe(world.cluster, world.clock, [key, ("default", "secret")], seconds(30))
         assert await condition_of(world) == "fine"
 
     play(story)

@@ -34,26 +34,44 @@ async def probe(cluster: Cluster, clock: Clock, keys: Sequence[Key], patience: D
 
     Raises: ApiError where an HPA's status may not be read or written.
     """
-    answers = await asyncio.gather(*(_probe_one(cluster, clock, key, patience) for key in keys))
-    return {key: answer for key, answer in zip(keys, answers, strict=True) if answer}
+    answers = await asyncio.gather(
+        *(_probe_one(cluster, clock, key, patience) for key in keys), return_exceptions=True
+    )
+    found: dict[Key, str] = {}
+    for key, answer in zip(keys, answers, strict=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer:
+            found[key] = answer
+    return found
 
 
 async def _probe_one(cluster: Cluster, clock: Clock, key: Key, patience: Duration) -> str:
-    asked = await _change(cluster, key)
+    try:
+        asked = await _change(cluster, key)
+    except NotFound:  # deleted since it was listed
+        return ""
     if asked is None:
         return ""
     before, conditions = asked
     deadline = clock.monotonic() + patience
-    while clock.monotonic() < deadline:
-        await clock.sleep(_LOOK)
-        try:
-            hpa = await cluster.get(HPAS.untyped, key[1], namespace=key[0])
-        except NotFound:
-            return ""
-        if not _is_asked(hpa):
-            return _writer_since(before, hpa)
-    with suppress(Conflict, NotFound):  # somebody has just put it right, or there is nothing to put right
-        await _patch(cluster, key, {"conditions": conditions}, hpa["metadata"]["resourceVersion"])
+    hpa = before
+    try:
+        while clock.monotonic() < deadline:
+            await clock.sleep(_LOOK)
+            try:
+                hpa = await cluster.get(HPAS.untyped, key[1], namespace=key[0])
+            except NotFound:
+                return ""
+            if not _is_asked(hpa):
+                return _writer_since(before, hpa)
+    finally:
+        # Also where a person has no patience, or the API server fails in between.
+        if _is_asked(hpa):
+            with suppress(
+                Conflict, NotFound
+            ):  # somebody has just put it right, or there is nothing to put right
+                await _patch(cluster, key, {"conditions": conditions}, hpa["metadata"]["resourceVersion"])
     return ""
 
 
