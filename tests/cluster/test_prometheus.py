@@ -45,8 +45,9 @@ def matrix(*series):
 class Prometheus:
     """A server of the API: the same answer to every question but that for times of scrapes."""
 
-    def __init__(self, data=None, *, error=None, raw=None, status=200, scraped=SCRAPED):
+    def __init__(self, data=None, *, error=None, raw=None, status=200, scraped=SCRAPED, leads_to=""):
         self.data, self.error, self.raw, self.status, self.scraped = data, error, raw, status, scraped
+        self.leads_to = leads_to
         self.asked, self.identities = [], []
 
     async def handle(self, request):
@@ -54,7 +55,8 @@ class Prometheus:
         self.asked.append((request.path, form))
         self.identities.append(request.headers.get("Authorization", ""))
         if self.raw is not None:
-            return web.Response(body=self.raw, status=self.status, content_type="text/html")
+            headers = {"Location": self.leads_to} if self.leads_to else {}
+            return web.Response(body=self.raw, status=self.status, content_type="text/html", headers=headers)
         if self.error:
             return web.json_response(
                 {"status": "error", "errorType": "bad_data", "error": self.error}, status=self.status
@@ -211,6 +213,10 @@ def test_a_period_is_a_range_query_and_an_average():
         (Prometheus(None), "the answer is not one of Prometheus' API"),
         (Prometheus(error="parse error", status=400), "bad_data: parse error"),
         (Prometheus(raw=b"<html>", status=502), "502 Bad Gateway"),
+        (
+            Prometheus(raw=b"", status=302, leads_to="https://login.example/start?state=secret"),
+            "which leads to https://login.example/start; give the address of the API itself",
+        ),
         (Prometheus(raw=b"<html>"), "the answer is not one of Prometheus' API"),
         (Prometheus(raw=json.dumps([1]).encode()), "the answer is not one of Prometheus' API"),
     ],

@@ -158,6 +158,13 @@ class PrometheusClient(OwnsSession):
                 proxy=self._connection.proxy or None,
                 allow_redirects=False,
             ) as answer:
+                if 300 <= answer.status < 400:
+                    # The query of an address may hold what a log-in hands over.
+                    to = answer.headers.get("Location", "").partition("?")[0]
+                    raise MetricsError(
+                        f"{answer.status} {answer.reason} from {url}, which leads to {to or 'nowhere'}; give the "
+                        "address of the API itself, or the token or password that is asked for there"
+                    )
                 # Refusals of a query are JSON too; what a proxy says in its place is not.
                 if answer.status >= 400 and answer.content_type != "application/json":
                     raise MetricsError(f"{answer.status} {answer.reason} from {url}")
