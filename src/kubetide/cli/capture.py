@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from kubetide.cli.common.exits import FAILED
 
@@ -109,6 +110,8 @@ def command(
     settings = PrometheusSettings(**prometheus)  # type: ignore[arg-type]
     if folder is None and not settings.prometheus_url:
         raise click.UsageError("name a FOLDER of records, or --prometheus-url, or both")
+    if not settings.prometheus_url:
+        _refuse_given("since", "until", "step", *prometheus)
     seen = seen_in(folder) if folder is not None else None
     if settings.prometheus_url:
         from kubetide.experiments.capture.prometheus.access import seen_by_prometheus
@@ -170,3 +173,11 @@ def command(
         click.echo(f"invariant broken: {violation}", err=True)
     if result.violations:
         sys.exit(FAILED)
+
+
+def _refuse_given(*options: str) -> None:
+    """Raise UsageError for one of these options on the command line: without Prometheus they have no effect."""
+    context = click.get_current_context()
+    for name in options:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --prometheus-url")

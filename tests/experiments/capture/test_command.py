@@ -204,6 +204,14 @@ def test_an_empty_name_is_refused_before_anything_is_written(run, tmp_path):
     assert "--name is empty" in result.output
 
 
+@pytest.mark.parametrize("option", ["--since=2h", "--until=2026-03-02T00:10:00Z", "--prometheus-user=ann"])
+def test_options_of_prometheus_without_one_are_refused(run, tmp_path, option):
+    """Records are captured whole: a scenario of another time than was asked for would be a surprise."""
+    result = invoke(run, option, "--out", tmp_path / "out")
+    assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert f"{option.partition('=')[0]} goes with --prometheus-url" in result.output
+
+
 def test_an_hpa_whose_target_is_gone_is_left_out(tmp_path):
     """Clusters have such HPAs; the scenario can be played without them, and the command names them."""
     base = small(duration="5m")
