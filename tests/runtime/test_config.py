@@ -99,6 +99,8 @@ def test_arguments_that_are_no_flags(arguments, text):
         ("- a\n", "no mapping"),
         ("a: {b: 1}\n", "a: takes a text"),
         ("a: [\n", "is not YAML"),
+        ("act: true\nact: false\n", "line 2: act stands in line 1 already"),
+        ("scan-interval: 10s\n\nscan_interval: 20s\n", "line 3: scan-interval stands in line 1 already"),
         (None, "cannot be read"),
     ],
 )

@@ -77,7 +77,8 @@ class RunConfig(msgspec.Struct, frozen=True):
 def read_file(path: Path) -> dict[str, Value]:
     """Return the settings of a configuration file: a YAML mapping of names to values. Raises ConfigError."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
@@ -88,6 +89,7 @@ def read_file(path: Path) -> dict[str, Value]:
         raise ConfigError(
             f"{path}: its top is no mapping; write one setting a line, such as scan-interval: 10s"
         )
+    _refuse_twice(path, text)
     found: dict[str, Value] = {}
     for name, value in content.items():
         if isinstance(value, list):
@@ -97,6 +99,17 @@ def read_file(path: Path) -> dict[str, Value]:
             raise ConfigError(f"{path}: {name}: takes a text, a number, true or false, or a list of texts")
         found[name] = value
     return found
+
+
+def _refuse_twice(path: Path, text: str) -> None:
+    """Raise ConfigError for a setting that stands twice: YAML readers take the last one in silence."""
+    lines: dict[str, int] = {}
+    top = yaml.compose(text, Loader=yaml.SafeLoader)
+    for key, _ in top.value if top else ():
+        name, line = str(key.value).replace("_", "-"), key.start_mark.line + 1
+        if name in lines:
+            raise ConfigError(f"{path} line {line}: {name} stands in line {lines[name]} already; keep one")
+        lines[name] = line
 
 
 def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
