@@ -13,7 +13,7 @@ from kubetide.embedded.cloud import CATALOGUE
 from kubetide.experiments.changes import with_changes
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.machines import catalogue_of, shipped_types
-from kubetide.simulate.scenarios.scenario import ScenarioError
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 
 
 def changed(tmp_path, *sets, patches=()):
@@ -151,3 +151,25 @@ def test_the_original_is_not_touched(tmp_path):
 def test_shipped_types_as_a_scenario_writes_them_are_the_same_machines():
     """To change one field of a shipped type changes nothing else of it."""
     assert catalogue_of(msgspec.structs.replace(small(), instance_types=shipped_types())) == CATALOGUE
+
+
+def test_another_catalogue_or_another_type_of_it(tmp_path):
+    """What the scenario has from its catalogue is read anew; its own types stay, and so do changed ones."""
+    head = "type,price_per_hour,cpu,memory\n"
+    (tmp_path / "a.csv").write_text(head + "rack,0.4,8,32Gi\nlarge,0.8,16,64Gi\n")
+    (tmp_path / "b.csv").write_text(head + "rack,4,8,32Gi\n")
+    path = tmp_path / "racks.yaml"
+    path.write_text(
+        "name: racks\nloops: [nodes]\ncatalog: a.csv\nnodeGroups: [{name: racks, instanceType: rack, max: 3}]\n"
+    )
+
+    def price(*sets):
+        found = with_changes(path, load_scenario(path), sets=sets, patches=())
+        return catalogue_of(found)[found.node_groups[0].instance_type].price_per_hour
+
+    assert price() == 0.4
+    assert price("catalog=b.csv") == 4
+    assert price("type/rack.pricePerHour=2", "catalog=b.csv") == 2
+    assert price("group/racks.instanceType=large") == 0.8
+    with pytest.raises(ScenarioError, match=r"catalog: .*c\.csv: cannot be read"):
+        price("catalog=c.csv")

@@ -18,11 +18,13 @@ from typing import Any, Final
 
 import msgspec
 
+from kubetide.clouds.catalog import CatalogError
 from kubetide.experiments.objects import Objects
 from kubetide.experiments.paths import PathError, nearest, set_at, split_name
 from kubetide.loop import expand_groups, flag_names, loop_entries
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.catalog import catalog_types, with_catalog_types
 from kubetide.simulate.scenarios.machines import shipped_types
 from kubetide.simulate.scenarios.rules import check_scenario
 from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
@@ -48,9 +50,18 @@ def with_changes(path: Path, scenario: Scenario, *, sets: Sequence[str], patches
         objects.patch(file)
     for text in sets:
         _set(value, objects, text)
+    _forget_catalog(value, path, scenario)
     if objects.changed:
         value["manifests"] = objects.texts()
     return _checked(path, value)
+
+
+def _forget_catalog(value: dict[str, Any], path: Path, scenario: Scenario) -> None:
+    """Take away what the catalogue says: it may be another one now, and groups may use other types of it."""
+    types = value["instanceTypes"]
+    for name, spec in catalog_types(path.parent, scenario).items():
+        if types.get(name) == without_nulls(msgspec.to_builtins(spec)):
+            del types[name]
 
 
 def without_nulls(value: Any) -> Any:
@@ -146,5 +157,9 @@ def _checked(path: Path, value: dict[str, Any]) -> Scenario:
         scenario = msgspec.convert(value, Scenario, strict=True)
     except msgspec.ValidationError as error:
         raise ScenarioError(f"{path}: {error}") from error
+    try:
+        scenario = with_catalog_types(path.parent, scenario)
+    except CatalogError as error:
+        raise ScenarioError(f"{path}: catalog: {error}") from error
     check_scenario(path, Document(1, 1, value), scenario)
     return scenario

@@ -30,6 +30,13 @@ def with_catalog_types(base: Path, scenario: Scenario) -> Scenario:
     return replace(scenario, instance_types={**found, **scenario.instance_types})
 
 
+def catalog_types(base: Path, scenario: Scenario) -> dict[str, InstanceTypeSpec]:
+    """Return those of the scenario's instance types that say what its catalogue says. Raises CatalogError."""
+    plain = replace(scenario, instance_types={})
+    there = with_catalog_types(base, plain).instance_types
+    return {name: spec for name, spec in there.items() if scenario.instance_types.get(name) == spec}
+
+
 def _spec(catalog: Catalog, name: str) -> InstanceTypeSpec:
     shape = catalog.shape(name)
     if shape is None or shape.cpu is None or shape.memory is None:
