@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import msgspec
 import pytest
 import yaml
@@ -95,3 +98,20 @@ def test_strict_makes_it_an_exit_status(tmp_path, options, status):
     assert run.exit_code == status
     assert "without a node" in run.output
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_the_command_that_is_offered_asks_the_folder_of_the_run(tmp_path):
+    """What a person is told to ask works as it stands; the summary names no folder, so it is the same everywhere."""
+    path, out = tmp_path / "s.yaml", tmp_path / "a run"
+    big = "".join((BIG % ("", "64")).replace("big", f"big-{at}") for at in range(4))
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST + big,))
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(scenario)))
+    run = CliRunner().invoke(cli, ["simulate", str(path), "--out", str(out)])
+    offered = re.findall(r"\(ask: kubetide (.*)\)$", run.output, re.MULTILINE)
+    page = CliRunner().invoke(cli, ["status", "--out", str(out)]).output
+    offered += re.findall(r"ask: kubetide (.*)$", page, re.MULTILINE)
+    assert len(offered) == 5
+    for command in offered:
+        asked = CliRunner().invoke(cli, shlex.split(command))
+        assert (asked.exit_code, "No group takes it." in asked.output) == (0, True)
+    assert "--out" not in (out / "summary.json").read_text()

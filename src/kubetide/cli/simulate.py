@@ -70,7 +70,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
         click.echo(variants_table({name: result.summary for name, result in played.items()}))
         click.echo(f"\nreports  {out}/*/{REPORT}")
         broken = [tell_broken(result) for result in played.values()]
-        stuck = [tell_stuck(result, name) for name, result in played.items()] if strict else []
+        stuck = [tell_stuck(result, name, out / name) for name, result in played.items()] if strict else []
         sys.exit(FAILED if any(broken) else STUCK if any(stuck) else 0)
     result = simulated(loaded, base=scenario.parent, out=out, seed=seed, label=loaded.name)
     finish(result, out, strict=strict)

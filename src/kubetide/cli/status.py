@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubetide.cli.common.asking import asking_in
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.structured import TABLE, WIDE, output_option, structured
 
@@ -63,9 +64,9 @@ def _page(out: Path, form: str) -> str:
     from kubetide.simulate.answers.status import status_of
 
     status, tables = status_of(out)
-    return (
-        status_text(status, tables, whole=form == WIDE) if form in (TABLE, WIDE) else structured(status, form)
-    )
+    if form not in (TABLE, WIDE):
+        return structured(status, form)
+    return asking_in(out, status_text(status, tables, whole=form == WIDE))
 
 
 def status_text(status: Status, tables: Sequence[Table], *, whole: bool = False) -> str:
