@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubetide.doctor.checks.hpa_requests import without_request
 from kubetide.doctor.finding import Finding, Severity, title_of
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.objects.hpa import HorizontalPodAutoscaler, MetricSpec
@@ -26,12 +27,19 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             ),
             None,
         )
-        if failed is not None:
+        if failed is not None and not _lacks_request(snapshot, hpa, failed.message or ""):
             yield _finding(
                 hpa,
                 f"{failed.reason}: {failed.message}",
                 "give the pods requests, or check that the metrics API serves the metric and the selector names its series",
             )
+
+
+def _lacks_request(snapshot: Snapshot, hpa: HorizontalPodAutoscaler, message: str) -> bool:
+    """Return whether the metric fails for a request that its workload lacks, which ``hpa-requests`` reports."""
+    return any(
+        f"missing request for {resource}" in message for _, resource, _ in without_request(snapshot, hpa)
+    )
 
 
 def _container(snapshot: Snapshot, hpa: HorizontalPodAutoscaler, metric: MetricSpec) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
+from kubetide.doctor.workloads import Workload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.pod import Container, PodSpec
@@ -18,14 +19,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     request of one fails the metric; a pod-level request stands for all of them (KEP-2837).
     """
     for hpa in snapshot.every_hpa:
-        target = hpa.spec.scale_target_ref
-        workload = snapshot.workloads.get((target.kind, hpa.metadata.namespace, target.name))
-        if workload is None:
-            continue
-        for resource, container in utilization_of(hpa):
-            lacking = _lacking(workload.template.spec, resource, container)
-            if not lacking:
-                continue
+        for workload, resource, lacking in without_request(snapshot, hpa):
             yield Finding(
                 check="hpa-requests",
                 severity="critical",
@@ -36,6 +30,19 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
                 fix=f"set resources.requests.{resource} of container {', '.join(lacking)}, or use a target of type "
                 "AverageValue",
             )
+
+
+def without_request(
+    snapshot: Snapshot, hpa: HorizontalPodAutoscaler
+) -> Iterator[tuple[Workload, str, list[str]]]:
+    """Yield, per metric by utilization, the HPA's target, the resource, and the containers that do not request it."""
+    target = hpa.spec.scale_target_ref
+    workload = snapshot.workloads.get((target.kind, hpa.metadata.namespace, target.name))
+    if workload is None:
+        return
+    for resource, container in utilization_of(hpa):
+        if lacking := _lacking(workload.template.spec, resource, container):
+            yield workload, resource, lacking
 
 
 def utilization_of(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
