@@ -19,7 +19,7 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
                 "/".join(key),
                 found.target,
                 found.current,
-                _desired(found),
+                found.desired,
                 found.minimum,
                 found.maximum,
                 limited_by(found),
@@ -27,12 +27,6 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
         )
     columns = ("hpa", "target", "current", "desired", "min", "max", "limited by")
     return (Table("hpas", columns, tuple(rows)),)
-
-
-def _desired(found: HpaExplanation) -> int | None:
-    """Return the desired number of replicas; None for an HPA whose metrics failed before it ever decided."""
-    undecided = found.proposal is None and found.desired == 0 and found.current > 0
-    return None if undecided else found.desired
 
 
 def limited_by(found: HpaExplanation) -> str:
