@@ -117,7 +117,9 @@ def test_nothing_is_said_twice():
 
 def test_without_a_proposal_the_reasons_speak():
     """A target at zero, outside its bounds, or without samples has no way to show, and says why."""
-    assert lines_of(state_of(()))[1:] == ["the target is at 0 replicas, so the HPA leaves it alone"]
+    assert lines_of(state_of(()))[1:] == [
+        "the target is at 0 replicas, so the HPA leaves it alone until somebody scales it to 1 or more"
+    ]
     outside = lines_of(state_of(spec={"minimum": 5}))
     assert outside[1:] == [
         "2 replicas are outside minReplicas 5 to maxReplicas 100; metrics are not asked",

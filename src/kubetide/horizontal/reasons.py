@@ -41,7 +41,7 @@ def _telling(reasons: Sequence[Reason]) -> list[Reason]:
 VOCABULARY = Vocabulary(
     {
         "ScaleUnreadable": "the scale of the target cannot be read: {error}",
-        "ScalingDisabled": "the target is at 0 replicas, so the HPA leaves it alone",
+        "ScalingDisabled": "the target is at 0 replicas, so the HPA leaves it alone until somebody scales it to 1 or more",
         "OutsideBounds": "{current} replicas are outside minReplicas {minimum} to maxReplicas {maximum}; metrics are not asked",
         "BoundsCrossed": "no number is decided: {error}",
         "SelectorMissing": "no number is decided, as {error}",
