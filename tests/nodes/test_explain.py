@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tests.nodes.frozen import START, World, convert, deployment, group, node, pod, replica_set, template
 
 from kubetide.nodes.explain.answers import explain_node, explain_pod
+from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.records.export import export_state
@@ -217,6 +218,16 @@ def test_a_node_says_when_it_goes_and_what_that_saves():
     )
     assert busy.reason == "NotUnderutilized"
     assert busy.goes == "when its utilization has been below the threshold for 10m0s"
+
+
+def test_a_node_that_its_minimum_keeps_is_only_said_to_cost():
+    """A node that cannot go saves nothing when it goes."""
+    [explainer] = [one for one in EXPLAINERS if one.kind == "node"]
+    for minimum, price in ((1, "costs: 0.25 an hour"), (0, "saves: 0.25 an hour when it goes")):
+        owned = group("g", minimum=minimum, nodes=["n1"], price_per_hour=0.25)
+        world = World(nodes=[node("n1")], groups=[owned])
+        world.tick()
+        assert explainer.lines(world, "n1", world.now, "")[-1] == price
 
 
 def test_a_node_that_is_not_simulated_again_still_names_the_pod():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.scale_down.memory import ScaleDownMemory
 from kubetide.units.time import minutes, seconds
 
@@ -210,6 +211,26 @@ def test_a_cloud_that_fails_gives_the_node_back(world):
     made.cloud_error = ""
     made.loop()
     assert made.status.result == "ScaleDownNodeDeleteStarted"
+
+
+def test_removals_that_fail_are_counted_until_the_node_goes(world):
+    """The explanation of a node says how often its removal failed, when last and why; nothing is left of one that is gone."""
+    made = begun(world)
+    made.cloud_error = "cloud down"
+    made.settle(seconds(5))
+    error = "failed to delete nodes from group a: cloud down"
+    once = explain_node(made.state, "a-0", made.now).failed
+    assert once == f"its removal has failed once, last at 2026-01-01T00:00:25Z: {error}"
+    made.loop()
+    made.settle(seconds(5))
+    assert explain_node(made.state, "a-0", made.now).failed.startswith(
+        "its removal has failed 2 times, last at"
+    )
+    made.cloud_error = ""
+    made.loop()
+    made.settle(seconds(5))
+    assert made.log[-1] == ("delete", "a-0")
+    assert made.state.memory.scale_down.failures == {}
 
 
 def test_a_cordon_that_was_there_before_stays_when_a_deletion_fails(world):

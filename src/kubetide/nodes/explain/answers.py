@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kubetide.nodes.explain.blockers import fix_for
 from kubetide.nodes.explain.created_groups import takers_sentence
 from kubetide.nodes.explain.prospects import (
+    failures_sentence,
     filling_sentence,
     last_simulated_verdict,
     price_of,
@@ -89,6 +90,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
         price_per_hour: What the node costs, and so what lifting the obstacle saves; None where it is not known.
         way_out: What a person can do about the blocking pod, or about what else keeps the node; empty for nothing.
         goes: When the node may go, in words; empty where that is not known.
+        failed: How often its removal has failed, when last and why, in words; empty for never.
         filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
         consolidated: What consolidation does with it, what that saves and what it waits for; empty for nothing.
     """
@@ -106,6 +108,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     price_per_hour: float | None = None
     way_out: str = ""
     goes: str = ""
+    failed: str = ""
     filled: str = ""
     consolidated: str = ""
 
@@ -207,6 +210,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
         goes=removal_sentence(state, name, found.reason, found.blocking_pod)
         if found.status != "deleting"
         else "",
+        failed=failures_sentence(state, name),
         filled=filling_sentence(state.nodes[name]),
         consolidated=state.memory.consolidation.reasons.get(name, ""),
     )

@@ -90,6 +90,8 @@ def _verdict_lines(verdict: GroupVerdict) -> list[str]:
 
 def _node_lines(found: NodeExplanation) -> list[str]:
     lines = [found.sentence, f"group: {found.group or 'none'}"]
+    if found.failed:
+        lines.append(f"failed: {found.failed}")
     if found.utilization is not None:
         lines.append(f"utilization: {found.utilization:.3g}")
     if found.since is not None and found.status == "unneeded":
@@ -103,7 +105,8 @@ def _node_lines(found: NodeExplanation) -> list[str]:
     if found.consolidated:
         lines.append(f"consolidation: {found.consolidated}")
     if found.price_per_hour is not None:
-        saves = "saves" if found.status in {"stays", "unneeded"} else "costs"
+        may_go = found.status in {"stays", "unneeded"} and found.reason != "NodeGroupMinSizeReached"
+        saves = "saves" if may_go else "costs"
         lines.append(
             f"{saves}: {found.price_per_hour:.4g} an hour{' when it goes' if saves == 'saves' else ''}"
         )

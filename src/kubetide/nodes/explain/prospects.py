@@ -64,6 +64,15 @@ def removal_sentence(state: State, node_name: str, reason: str, blocking_pod: st
     return ""
 
 
+def failures_sentence(state: State, node_name: str) -> str:
+    """Return how often the node's removal has failed in this process, when last and why; empty for never."""
+    failed = state.memory.scale_down.failures.get(node_name)
+    if failed is None:
+        return ""
+    times = "once" if failed.count == 1 else f"{failed.count} times"
+    return f"its removal has failed {times}, last at {format_rfc3339(failed.last)}: {failed.error}"
+
+
 def filling_sentence(node: Node) -> str:
     """Return how strongly the scheduler prefers fuller nodes to this one; empty where it does not."""
     below = [share for key, share in SHARES.items() if has_taint(node, key)]

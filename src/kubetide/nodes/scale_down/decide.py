@@ -23,16 +23,10 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.deletion import events
 from kubetide.nodes.scale_down.deletion.actuation import CALL_LOST
 from kubetide.nodes.scale_down.deletion.advice import advise, review_advice
-from kubetide.nodes.scale_down.deletion.deletions import next_wake
+from kubetide.nodes.scale_down.deletion.deletions import next_wake, note_failure
 from kubetide.nodes.scale_down.deletion.taint_delay import delay_after_taint
 from kubetide.nodes.scale_down.fill_order import fill_order
-from kubetide.nodes.scale_down.memory import (
-    DeleteResult,
-    Deletion,
-    Remembered,
-    ScaleDownStatus,
-    UnremovableNode,
-)
+from kubetide.nodes.scale_down.memory import Deletion, Remembered, ScaleDownStatus, UnremovableNode
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
@@ -141,7 +135,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         if outcome.status == "failed":
             failed_kinds.setdefault(deletion.drain, outcome.error)
             emitted.append(events.marking_failed(action.node, outcome.error))
-            memory.results[action.node] = DeleteResult(_NOT_MARKED, outcome.error)
+            note_failure(state, action.node, _NOT_MARKED, outcome.error, now)
             reasons.append(
                 reason(
                     "DeletionFailed",
@@ -208,6 +202,7 @@ def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
         remembered[name] = Remembered(until, found.unremovable[name])
     memory.unremovable = dict(sorted(remembered.items()))
     memory.hints = found.hints
+    memory.failures = {name: failed for name, failed in memory.failures.items() if name in state.nodes}
     state.memory.rotation = found.rotation
 
 

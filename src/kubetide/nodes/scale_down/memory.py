@@ -97,6 +97,14 @@ class DeleteResult(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
+class Failures(msgspec.Struct, frozen=True):
+    """How often the removal of a node has failed, when last, and with which error."""
+
+    count: int
+    last: Instant
+    error: str
+
+
 class UnremovableNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a node stays. ``reason`` and ``blocking_reason`` are upstream's words, ``detail`` is one sentence."""
 
@@ -153,6 +161,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         hints: Pod (by ``hint_key``) -> the node that took it in the last simulation.
         deletions: Node -> its deletion in flight.
         results: Node -> how its deletion ended, until the next report.
+        failures: Node -> its removals that failed in this process, for explanations; no decision reads them.
         last_update, shortest_interval: When nodes were last evaluated, and the shortest time between.
         last_delete, last_failure, last_delete_of, last_failure_of: For the delays; ``_of`` by group.
         recent_deletions, recent_evictions: (when, how many) within the last hour, for the caps.
@@ -166,6 +175,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     hints: dict[str, str] = {}
     deletions: dict[str, Deletion] = {}
     results: dict[str, DeleteResult] = {}
+    failures: dict[str, Failures] = {}
     last_update: Instant | None = None
     shortest_interval: Duration | None = None
     last_delete: Instant | None = None

@@ -98,6 +98,7 @@ def _settle_delete(
         because.append(why)
         return
     del memory.deletions[deletion.node]
+    memory.failures.pop(deletion.node, None)
     memory.results[deletion.node] = DeleteResult("NodeDeleteOk")
     memory.last_delete_of[deletion.group] = now
     _count(state, now, deletions=1)

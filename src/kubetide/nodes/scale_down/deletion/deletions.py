@@ -10,7 +10,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.deletion import events
-from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
+from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Failures
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
@@ -75,12 +75,19 @@ def refusals(deletion: Deletion) -> tuple[list[EventRecord], str]:
     return emitted, f"[{' '.join(errors)}]"
 
 
+def note_failure(state: State, node: str, result: str, error: str, now: Instant) -> None:
+    """Note that the removal of a node failed: for the next report, and counted for explanations."""
+    memory = state.memory.scale_down
+    memory.results[node] = DeleteResult(result, error)
+    before = memory.failures.get(node)
+    memory.failures[node] = Failures(1 if before is None else before.count + 1, now, error)
+
+
 def failure(
     state: State, deletion: Deletion, result: str, error: str, now: Instant
 ) -> tuple[EventRecord, Reason, Deletion]:
     """Note a failed deletion; return the event, the reason, and the deletion in its rollback phase."""
-    memory = state.memory.scale_down
-    memory.results[deletion.node] = DeleteResult(result, error)
+    note_failure(state, deletion.node, result, error, now)
     given_back = replace(deletion, phase="untainting", due=now, tries=0, reading=False)
     because = reason("DeletionFailed", deletion.node, group=deletion.group, why=result, error=error)
     return events.failed(deletion, error), because, given_back
