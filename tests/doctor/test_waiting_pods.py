@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tests.doctor.test_checks import found
-from tests.nodes.frozen import group, node, pod
+from tests.nodes.frozen import START, group, node, pod
+
+from kubetide.doctor import Snapshot
+from kubetide.nodes.explain.alike import explain_alike
 
 
 def test_the_maximum_that_is_named_is_enough_for_all_like_pods():
@@ -11,11 +14,17 @@ def test_the_maximum_that_is_named_is_enough_for_all_like_pods():
     body = {"nodeName": "n1"}
     pods = [pod(name, cpu="3") for name in ("a", "b", "c")] + [pod("z", of="db", cpu="3", spec=body)]
     groups = (group("g", maximum=1, nodes=["n1"]),)
-    (one,) = found("no-group", pods=tuple(pods), nodes=(node("n1"),), groups=groups)
+    objects = {"pods": tuple(pods), "nodes": (node("n1"),), "groups": groups}
+    (one,) = found("no-group", **objects)
     assert (one.object, one.fix) == (
         "Pod default/a (and 2 like it)",
         "raise max of group g from 1 to 4 (group g)",
     )
+    state = Snapshot(now=START, **objects).node_state
+    for keys in ([("default", name) for name in "cba"], [("default", "c")]):
+        assert explain_alike(state, keys, START).sentence == (
+            "No group takes it. What would help: raise max of group g from 1 to 4 (group g)."
+        )
 
 
 def test_workloads_that_were_not_asked_about_are_counted():

@@ -6,6 +6,7 @@ import pytest
 from tests.nodes.frozen import World, group, node, pod, template
 from tests.nodes.test_volumes import DATA, ZONE, bound_in
 
+from kubetide.nodes.explain.alike import explain_alike
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.explainers import EXPLAINERS
 
@@ -50,6 +51,29 @@ def test_the_maximum_counts_the_pods_before():
     assert bought.increases() == {"g": 3}
 
 
+@pytest.mark.parametrize(
+    ("asked", "change"),
+    [
+        ({"cpu": "64"}, "add a group like g with a larger machine type: 64 cpu allocatable or more"),
+        (
+            {"cpu": "4", "spec": {"nodeSelector": {"disk": "ssd"}}},
+            "add label disk=ssd to the nodes of group g and raise max of group g from 2 to 4",
+        ),
+    ],
+    ids=["another group", "the group as it is"],
+)
+def test_a_change_that_helps_others_first_counts_them(asked, change):
+    """Where a change lets in more pods than the group has nodes for, the last one is offered it with a maximum for all."""
+    groups = [group("g", maximum=2)]
+    world = World(pods=[pod(name, **asked) for name in "abcd"], groups=groups)
+    found = explained(world, "d")
+    assert found.remedy is not None
+    assert (found.remedy.text, found.remedy.verified) == (change, True)
+    assert (
+        explain_alike(world.state, [("default", name) for name in "abcd"], world.now).remedy == found.remedy
+    )
+
+
 def test_what_no_change_overcomes_is_named():
     """Behind a maximum that can be raised, what then keeps the pod is in the first line and beside the change."""
     world = World(pods=[pod("a", spec=LONELY), ON_IT], **FULL)
@@ -84,3 +108,21 @@ def test_a_missing_claim_is_named_once():
     assert world.increases(pods=[lost]) == {}
     found = explain_pod(world.state, ("default", "a"), world.now)
     assert found.groups[0].why == 'persistentvolumeclaim "lost" not found'
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        ({"nodeSelector": {"disk": "ssd"}}, "label disk=ssd"),
+        ({"nodeSelector": {ZONE: "c"}}, "zone c"),
+        ({"nodeSelector": {"disk": "ssd", ZONE: "c"}}, "label disk=ssd and zone c"),
+    ],
+)
+def test_one_new_group_is_offered_for_all_that_its_nodes_need(spec, what):
+    """Where another machine type is needed anyway, labels and the zone are those of the new group."""
+    found = explained(World(pods=[pod("a", cpu="64", spec=spec), ON_IT], **FULL))
+    assert found.remedy is not None
+    assert (found.remedy.text, found.remedy.verified) == (
+        f"add a group like g with {what} and a larger machine type: 64 cpu allocatable or more",
+        True,
+    )

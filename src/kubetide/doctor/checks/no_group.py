@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.answers import PodExplanation, explain_pod
+from kubetide.nodes.explain.alike import explain_alike
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
@@ -30,7 +30,8 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     for pods in list(alike.values())[:_MOST]:
         pods.sort(key=lambda pod: pod.metadata.name)
         meta = pods[0].metadata
-        found = explain_pod(snapshot.node_state, (meta.namespace, meta.name), snapshot.now)
+        keys = [(pod.metadata.namespace, pod.metadata.name) for pod in pods]
+        found = explain_alike(snapshot.node_state, keys, snapshot.now)
         if found.status != "refused":
             continue
         refusals = "; ".join(f"{one.group}: {one.why}" for one in found.groups)
@@ -41,7 +42,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             object=f"Pod {meta.namespace}/{meta.name}{more}",
             seen=f"no node group would take it: {refusals}",
             why="it waits for ever: no node that can be bought helps it",
-            fix=_fix(snapshot, found, pods),
+            fix=f"{remedy.text} (group {remedy.group})" if (remedy := found.remedy) else found.way_out,
         )
 
 
@@ -55,15 +56,3 @@ def _left_out(workloads: int) -> Finding:
         why="what keeps their pods may be something else",
         fix="put right what is found, and ask again; `kubetide explain pod` answers about any pod of a run",
     )
-
-
-def _fix(snapshot: Snapshot, found: PodExplanation, pods: list[Pod]) -> str:
-    """Return the smallest change that helps all of the like pods, of which the first was explained."""
-    remedy, last = found.remedy, pods[-1].metadata
-    if remedy is None:
-        return found.way_out
-    if len(pods) > 1 and any(change.kind == "max_size" for change in remedy.changes):
-        # One node more is enough for the first pod; the last one says how many all of them need.
-        said = explain_pod(snapshot.node_state, (last.namespace, last.name), snapshot.now).remedy
-        remedy = said if said is not None and said.group == remedy.group else remedy
-    return f"{remedy.text} (group {remedy.group})"

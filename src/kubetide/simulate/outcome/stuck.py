@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kubetide.embedded.apiserver.store.request import Request
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.alike import explain_alike
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Condition, controller_of
@@ -95,7 +95,7 @@ def _pods(world: World, now: Instant, least: Duration) -> Iterator[str]:
         number = f"{len(pods)} {'pod' if len(pods) == 1 else 'pods'}"
         yield (
             f"{owner}: {number} without a node, the first since {_time(first.metadata.creation_timestamp)}: "
-            f"{_why(world, first)} (ask: kubetide explain pod {name})"
+            f"{_why(world, first, pods)} (ask: kubetide explain pod {name})"
         )
     if len(waiting) > _MOST:
         yield f"pods of {len(waiting) - _MOST} other owners are without a node as well"
@@ -108,12 +108,13 @@ def _owner(pod: Pod) -> str:
     return f"{owner.kind} {pod.metadata.namespace}/{owner.name}"
 
 
-def _why(world: World, pod: Pod) -> str:
-    """Return why a pod waits: what the groups say to it, or else what the scheduler says."""
+def _why(world: World, pod: Pod, alike: list[Pod]) -> str:
+    """Return why a pod waits as others of its owner do: what the groups say to it, or else what the scheduler says."""
     state = next((one.loop.state for one in world.loops if isinstance(one.loop, NodesController)), None)
     key = (pod.metadata.namespace, pod.metadata.name)
     if state is not None and key in state.pods:
-        found = explain_pod(state, key, world.clock.now())
+        keys = [(one.metadata.namespace, one.metadata.name) for one in alike]
+        found = explain_alike(state, [one for one in keys if one in state.pods], world.clock.now())
         refused = dict.fromkeys(group.why for group in found.groups if group.why)
         if found.status == "refused":
             return f"{'; '.join(refused)}. {found.sentence}"

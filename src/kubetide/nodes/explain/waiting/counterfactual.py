@@ -18,8 +18,8 @@ from kubetide.nodes.explain.waiting.group_changes import (
     NEW_GROUPS,
     asks_far_too_much,
     change_of_labels,
+    in_one_group,
     larger_machine,
-    without_overtaken,
 )
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
@@ -116,7 +116,7 @@ class Supposing:
         for _ in range(_MOST_CHANGES):
             tick = self._decide(supposed, group_id)
             if _takes(tick, group_id, self._key):
-                return Remedy(group_id, without_overtaken(changes), verified=True) if changes else None
+                return Remedy(group_id, in_one_group(changes, group_id), verified=True) if changes else None
             rejection = _rejection(tick, group_id, self._key)
             remaining = "" if rejection is None else rejection.text
             change = self._next_change(tick, group_id, supposed)
@@ -125,7 +125,7 @@ class Supposing:
             changes = [one for one in changes if one.kind != "max_size" or change[0].kind != "max_size"]
             changes += change
         return (
-            Remedy(group_id, without_overtaken(changes), verified=False, remaining=remaining)
+            Remedy(group_id, in_one_group(changes, group_id), verified=False, remaining=remaining)
             if changes
             else None
         )
@@ -207,12 +207,11 @@ class Supposing:
     def _raise_for_others(self, group_id: str, supposed: _Supposed) -> Change | None:
         """Raise the group's maximum so far that there is a node for the pod behind the other pods that wait."""
         group = supposed.groups[group_id]
-        if group.max_size != group.target_size + 1:
-            return None
         supposed.groups[group_id] = replace(group, max_size=group.target_size + len(self._state.pending) + 1)
         tick = self._decide(supposed, group_id)
         nodes = next((one.nodes for one in tick.options if one.group.id == group_id), 0)
-        return _raise_maximum(self._groups[group_id], group.target_size + nodes, supposed) if nodes else None
+        maximum = group.target_size + nodes
+        return _raise_maximum(self._groups[group_id], maximum, supposed) if maximum > group.max_size else None
 
     def _put_skip_right(
         self, why: str, group: NodeGroup, template: Template | None, tick: Tick, supposed: _Supposed

@@ -49,26 +49,37 @@ def change_of_labels(missing: Mapping[str, str], group: str) -> tuple[Change, ..
     free = {key: value for key, value in missing.items() if key not in SET_BY_THE_CLOUD}
     changes = []
     if free:
-        changes.append(Change("label", f"add label {labels_text(free)} to the nodes of group {group}"))
+        labels = f"label {labels_text(free)}"
+        changes.append(Change("label", f"add {labels} to the nodes of group {group}", nodes=labels))
     if fixed:
         dropped = f"drop {labels_text(fixed)} from the pod's node selector"
         zone = next((fixed[key] for key in _ZONES if key in fixed), "")
         if "kubernetes.io/hostname" in fixed:
             changes.append(Change("selector", dropped))
         elif zone and len(fixed) == 1:
-            changes.append(Change("group", f"add a group like {group} in zone {zone}, or {dropped}"))
+            text = f"add a group like {group} in zone {zone}, or {dropped}"
+            changes.append(Change("group", text, nodes=f"zone {zone}"))
         else:
+            labels = labels_text(fixed)
             changes.append(
-                Change("group", f"add a group like {group} with {labels_text(fixed)}, or {dropped}")
+                Change("group", f"add a group like {group} with {labels}, or {dropped}", nodes=labels)
             )
     return tuple(changes)
 
 
-def without_overtaken(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Return the changes without those of the group as it is that a new group makes needless: its maximum, its backoff."""
+def in_one_group(changes: Sequence[Change], group: str) -> tuple[Change, ...]:
+    """Return the changes; where one needs a new group, what else its nodes need is part of it.
+
+    What only the group as it is needs is left out: a higher maximum, the end of its backoff.
+    """
     if not any(change.kind == ANOTHER_GROUP for change in changes):
         return tuple(changes)
-    return tuple(change for change in changes if change.kind not in {"max_size", "backoff"})
+    of_nodes = [change.nodes for change in changes if change.nodes]
+    rest = [change for change in changes if not change.nodes and change.kind not in {"max_size", "backoff"}]
+    new = next(change for change in changes if change.kind == ANOTHER_GROUP)
+    if len(of_nodes) > 1:
+        new = Change(ANOTHER_GROUP, f"add a group like {group} with {' and '.join(of_nodes)}")
+    return (new, *rest)
 
 
 def asks_far_too_much(refusal: Refusal) -> bool:
@@ -101,6 +112,5 @@ def larger_machine(refusal: Refusal, node: Node, group: str) -> tuple[Node, Chan
     )
     kind = "a larger" if amounts.keys() <= _SIZES else "another"
     said = " and ".join(f"{amount} {resource}" for resource, amount in amounts.items())
-    return larger, Change(
-        ANOTHER_GROUP, f"add a group like {group} with {kind} machine type: {said} allocatable or more"
-    )
+    machine = f"{kind} machine type: {said} allocatable or more"
+    return larger, Change(ANOTHER_GROUP, f"add a group like {group} with {machine}", nodes=machine)

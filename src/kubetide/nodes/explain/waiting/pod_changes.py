@@ -23,12 +23,14 @@ _MOST_SKEW = 64
 class Change(msgspec.Struct, frozen=True):
     """Something that must be different. ``what`` is a sentence in the imperative.
 
-    ``until`` is set where nothing but waiting is asked for.
+    ``until`` is set where nothing but waiting is asked for. ``nodes`` is what nodes of a new group would have in the place
+    of the change: ``label disk=ssd``; empty for a change that a new group does not make needless.
     """
 
     kind: str
     what: str
     until: Instant | None = None
+    nodes: str = ""
 
 
 Changed = tuple[Pod, Change]

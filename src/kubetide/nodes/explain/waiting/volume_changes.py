@@ -44,7 +44,9 @@ def where_the_volume_is(
         needed = dict(_zone_labels(volume))
         if any(labels.get(key) != zone for key, zone in needed.items()):
             text = f"add a group like {group} in zone {zones[0]}, where its volume {volume.metadata.name} is"
-            return needed, Change(ANOTHER_GROUP, text)
+            return needed, Change(
+                ANOTHER_GROUP, text, nodes=f"zone {zones[0]}, where volume {volume.metadata.name} is"
+            )
     return None
 
 

@@ -1,0 +1,37 @@
+"""One explanation for like pods: its change helps all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubetide.nodes.explain.answers import PodExplanation, explain_pod
+from kubetide.nodes.state import State
+from kubetide.objects.meta import Key
+from kubetide.units.time import Instant
+
+_SHARED: Final = frozenset({"max_size", "label"})
+"""Kinds of changes after which like pods share the group's new nodes, so that its maximum may not do for all."""
+
+
+def explain_alike(state: State, keys: Sequence[Key], now: Instant) -> PodExplanation:
+    """Return the explanation of the first of like pods, with the smallest change that helps all of them.
+
+    Args:
+        state: What is decided on, which is only read.
+        keys: Of pods of one workload that wait, in any order.
+        now: The time of the decision.
+    Raises: KeyError for an unknown pod.
+    """
+    first, last = min(keys), max(keys)
+    found = explain_pod(state, first, now)
+    remedy = found.remedy
+    if first == last or remedy is None or not any(one.kind in _SHARED for one in remedy.changes):
+        return found
+    # One node more is enough for the first pod; the last one says how many all of them need.
+    of_last = explain_pod(state, last, now)
+    if of_last.remedy is None or of_last.remedy.group != remedy.group:
+        return found
+    return replace(found, remedy=of_last.remedy, sentence=of_last.sentence)
