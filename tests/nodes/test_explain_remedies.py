@@ -126,3 +126,25 @@ def test_one_new_group_is_offered_for_all_that_its_nodes_need(spec, what):
         f"add a group like g with {what} and a larger machine type: 64 cpu allocatable or more",
         True,
     )
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["not asked for events", "asked for events"])
+def test_a_full_group_that_would_not_take_the_pod_says_both(asked):
+    """Behind the maximum of a group stands what its nodes say to the pod, whatever events of pods name."""
+    settings = {"scaleup_simulation_for_skipped_node_groups_enabled": asked}
+    world = World(pods=[pod("a", memory="20Gi"), ON_IT], settings=settings, **FULL)
+    found = explained(world)
+    [verdict] = found.groups
+    assert verdict.why == (
+        "max node group size reached, and its nodes would not take it either: Insufficient memory (memory: 20Gi requested, "
+        "16Gi free of 16Gi allocatable)"
+    )
+    assert verdict.plugin == "NodeResourcesFit"
+    [event] = [one for one in world.events if one.reason == "NotTriggerScaleUp"]
+    assert ("max node group size" in event.message) is not asked
+
+
+def test_a_full_group_that_would_take_the_pod_says_nothing_else():
+    """Where the maximum alone keeps the pod, it alone is named."""
+    [verdict] = explained(World(pods=[pod("a"), ON_IT], **FULL)).groups
+    assert verdict.why == "max node group size reached"

@@ -303,23 +303,31 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
             group=group, takes=False, why=words, reasons=(words,), template=source, remedy=remedy
         )
     if skipped is not None:
+        behind = verdict.skipped_refuse.get(group)
         why = ", ".join(skipped)
-        return GroupVerdict(
-            group=group,
-            takes=False,
-            why=why,
-            reasons=skipped,
-            template=source,
-            remedy=remedy,
-            would_be=would_be,
+        if behind is None:
+            return GroupVerdict(
+                group=group,
+                takes=False,
+                why=why,
+                reasons=skipped,
+                template=source,
+                remedy=remedy,
+                would_be=would_be,
+            )
+        why, reasons, refusal = (
+            f"{why}, and its nodes would not take it either: {behind.text}",
+            (*skipped, *behind.reasons),
+            behind.refusal,
         )
-    rejection = verdict.rejected[group]
-    refusal = rejection.refusal
+    else:
+        rejection = verdict.rejected[group]
+        why, reasons, refusal = rejection.text, rejection.reasons, rejection.refusal
     return GroupVerdict(
         group=group,
         takes=False,
-        why=rejection.text,
-        reasons=rejection.reasons,
+        why=why,
+        reasons=reasons,
         plugin="" if refusal is None else refusal.plugin,
         shortfalls=() if refusal is None else refusal.numbers,
         template=source,

@@ -102,8 +102,12 @@ class Supposing:
         self._settings = self._state.settings
 
     def unchanged_runs(self) -> Tick:
-        """Decide with nothing changed. The result holds until the next call."""
-        return self._decide(self._unchanged(), "", choose=True)
+        """Decide with nothing changed, and ask groups that are skipped all the same. The result holds until the next call."""
+        supposed = self._unchanged()
+        supposed.settings = replace(
+            supposed.settings, scaleup_simulation_for_skipped_node_groups_enabled=True
+        )
+        return self._decide(supposed, "", choose=True)
 
     def remedy(self, group_id: str) -> Remedy | None:
         """Return what would make the group take the pod; None if it takes the pod already or no remedy is known."""
