@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from kubetide.loop import Explainer, Explaining
+from kubetide.objects.meta import Key
+from kubetide.objects.vpa import INITIAL, OFF, VerticalPodAutoscaler
 from kubetide.units.time import Instant
+from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.updater.core import UpdaterCore
 from kubetide.vertical.updater.reasons import VOCABULARY, explain_pod
+from kubetide.vertical.updater.rules.controlled import controlled_pods
+from kubetide.vertical.updater.state import State
+
+_MODES: Final = {
+    OFF: "its update mode is Off: it only recommends",
+    INITIAL: "its update mode is Initial: only pods that are made anew get its recommendation",
+}
 
 
 def _lines(core: UpdaterCore, subject: str, now: Instant, view: str) -> list[str]:
@@ -15,7 +25,36 @@ def _lines(core: UpdaterCore, subject: str, now: Instant, view: str) -> list[str
     namespace, _, name = subject.partition("/")
     if (namespace, name) not in core.state.pods:
         raise KeyError(subject)
-    return explain_pod(core.reasons, subject)
+    return explain_pod(core.reasons, subject) or _without_reason(core, (namespace, name))
+
+
+def _without_reason(core: UpdaterCore, key: Key) -> list[str]:
+    """Return why the last loop had no reason for a pod: what it found of the pod's VPA and of all pods, or its mode."""
+    subject = "/".join(key)
+    for any_mode in (False, True):
+        vpa = _controlling(core.state, key, any_mode=any_mode)
+        if vpa is None:
+            continue
+        name = f"{vpa.metadata.namespace}/{vpa.metadata.name}"
+        mode = _MODES.get(update_mode(vpa.spec))
+        said = explain_pod(core.reasons, subject, vpa=name) if mode is None else []
+        return said or [f"{subject}: VPA {name} selects it, and {mode or 'the last loop said nothing of it'}"]
+    return [f"{subject}: no VPA selects it"]
+
+
+def _controlling(state: State, key: Key, *, any_mode: bool) -> VerticalPodAutoscaler | None:
+    """Return the VPA that controls a pod; of those that update pods, or of all."""
+    controlled = controlled_pods(state, _say_nothing, any_mode=any_mode)
+    found = (
+        vpa
+        for vpa, pods in controlled
+        if any((pod.metadata.namespace, pod.metadata.name) == key for pod in pods)
+    )
+    return next(found, None)
+
+
+def _say_nothing(*said: object) -> None:
+    del said
 
 
 EXPLAINING: Final = Explaining(

@@ -31,7 +31,7 @@ _SENTENCES: Final = {
     "NoRecommendation": "there is no recommendation",
     "BadRecommendation": "the recommendation or the pod's resources cannot be read: {detail}",
     "Starting": "a container still has the CPU of its start",
-    "Queued": "the pod is to be updated",
+    "Queued": "its requests are to change",
     "InRangeAndYoung": "requests are within the bounds, and the pod is younger than the lifetime threshold",
     "InRangeAndSmallChange": "requests are within the bounds and closer to the target than pod-update-threshold",
     "InRangeAndNoStartTime": "requests are within the bounds, and the pod's start is unknown",
@@ -40,7 +40,7 @@ _SENTENCES: Final = {
     "OutsideUpdateWindow": "now is outside of the windows in which pods may be changed",
     "UpdateWindowsUnreadable": "the annotation vertical.kubetide.io/update-windows cannot be read, so pods are not changed: {detail}",
     "EvictionsLimited": "evictions of the last minute: {detail}; the pod waits for a later loop",
-    "EvictionRequirementsNotMet": "the VPA's evictionRequirements are not met",
+    "EvictionRequirementsNotMet": "the VPA's evictionRequirements are not met: {detail}",
     "Evicted": "the pod was evicted",
     "EvictionFailed": "the API server refused the eviction: {detail}",
     "BelowMinReplicas": "its group has too few live pods for an eviction",
@@ -72,10 +72,18 @@ def reason(code: str, subject: str = "", *, vpa: str = "", detail: str = "") -> 
     return VOCABULARY.reason(code, subject, **fields)
 
 
-def explain_pod(reasons: Iterable[Reason], subject: str) -> list[str]:
-    """Return what the last loop found of a pod, ``namespace/name``, of its VPA and of all pods, a sentence each."""
+def explain_pod(reasons: Iterable[Reason], subject: str, *, vpa: str = "") -> list[str]:
+    """Return what the last loop found of a pod, of its VPA and of all pods, a sentence each.
+
+    Args:
+        reasons: Of the loop.
+        subject: The pod, ``namespace/name``.
+        vpa: Its VPA, likewise, where no reason of the pod names it.
+    Returns: Nothing where the loop found nothing of the pod, and no VPA is given.
+    """
     found = list(reasons)
     mine = [one for one in found if one.subject == subject]
-    about = {subject, LOOP_SUBJECT, *(str(one.fields["vpa"]) for one in mine if "vpa" in one.fields)}
-    lines = [VOCABULARY.text(one) for one in found if one.subject in about]
-    return lines or [f"{subject}: no VPA that updates pods selects it"]
+    if not mine and not vpa:
+        return []
+    about = {subject, vpa, LOOP_SUBJECT, *(str(one.fields["vpa"]) for one in mine if "vpa" in one.fields)}
+    return [VOCABULARY.text(one) for one in found if one.subject in about]

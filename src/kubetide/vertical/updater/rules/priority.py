@@ -159,6 +159,13 @@ def meets_requirements(candidate: Candidate, spec: VpaSpec) -> bool:
     return False
 
 
+def requirements_text(spec: VpaSpec) -> str:
+    """Return the ``evictionRequirements`` of a VPA as people read them."""
+    policy = spec.update_policy
+    required = (policy.eviction_requirements if policy is not None else None) or ()
+    return " and ".join(f"{' or '.join(one.resources or ())} {one.change_requirement}" for one in required)
+
+
 def _meets_all(
     requests: Mapping[str, Quantity], target: Mapping[str, Quantity], required: Sequence[EvictionRequirement]
 ) -> bool:

@@ -44,6 +44,7 @@ from kubetide.vertical.updater.rules.priority import (
     has_quick_oom,
     meets_requirements,
     priority_of,
+    requirements_text,
     why_not,
 )
 from kubetide.vertical.updater.rules.unboost import resize_marks, resize_patches
@@ -391,5 +392,7 @@ class VpaTurn:
             if meets_requirements(candidate, self.vpa.spec):
                 allowed.append(candidate.pod)
             else:
-                self._say("EvictionRequirementsNotMet", key_of(candidate.pod))
+                self._say(
+                    "EvictionRequirementsNotMet", key_of(candidate.pod), requirements_text(self.vpa.spec)
+                )
         return allowed

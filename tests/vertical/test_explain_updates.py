@@ -1,0 +1,46 @@
+"""What ``explain update`` says of pods that the last loop had no reason for, and of VPAs that apply nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.vertical.making import NOW, pod, state, vpa
+
+from kubetide.vertical.updater.core import UpdaterCore
+from kubetide.vertical.updater.decide import decide
+from kubetide.vertical.updater.explaining import EXPLAINING
+
+
+def explained(pods, vpas):
+    """Return the lines about the first pod after a loop."""
+    core = UpdaterCore()
+    core.state = state(pods, vpas)
+    core.reasons = tuple(decide(core.state, NOW)[1].reasons)
+    [explainer] = EXPLAINING.explainers
+    return explainer.lines(core, "default/web-0", NOW, "")
+
+
+@pytest.mark.parametrize(
+    ("vpas", "words"),
+    [
+        ([vpa("Off")], "default/web-0: VPA default/web selects it, and its update mode is Off: it only recommends"),
+        ([vpa("Initial")], "its update mode is Initial: only pods that are made anew get its recommendation"),
+        ([vpa("InPlace")], "default/web: update mode InPlace needs the feature gate InPlace"),
+        ([vpa(target=("Deployment", "other"))], "default/web-0: no VPA selects it"),
+        ([vpa("Off"), vpa("Recreate", name="zeta")], "default/web-0: its requests are to change"),
+    ],
+    ids=["Off", "Initial", "InPlace", "another target", "one of two"],
+)  # fmt: skip
+def test_a_pod_names_the_vpa_and_its_mode(vpas, words):
+    """That a VPA selects the pod is said also where its mode leaves the pod alone."""
+    pods = [pod(f"web-{number}") for number in range(3)]
+    assert any(words in line for line in explained(pods, vpas))
+
+
+def test_requirements_that_are_not_met_are_named():
+    """The pod is told which change its VPA waits for."""
+    requirements = [{"resources": ["cpu", "memory"], "changeRequirement": "TargetLowerThanRequests"}]
+    policy = {"updateMode": "Recreate", "evictionRequirements": requirements}
+    lines = explained([pod(f"web-{number}") for number in range(3)], [vpa(updatePolicy=policy)])
+    assert lines[-1].endswith(
+        "the VPA's evictionRequirements are not met: cpu or memory TargetLowerThanRequests"
+    )
