@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kubetide.objects.vpa import INITIAL, OFF
 from kubetide.units.quantity import bytes_to_text, milli_to_text, readable
+from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.reasons import VOCABULARY, reasons_of
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.estimate import percentiles
@@ -14,6 +16,10 @@ from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MEMORY_BUCK
 from kubetide.vertical.recommender.usage.cells import summed
 
 _WIDTH = 40
+_MODES = {
+    OFF: "it only recommends, no pod is changed",
+    INITIAL: "only pods that are made anew get the recommendation",
+}
 _NAMES = ("target", "lower", "upper")
 
 
@@ -40,10 +46,26 @@ def explain_vpa(state: State, namespace: str, name: str) -> list[str]:
     """Return the lines of each container of a VPA. Raises: KeyError for a VPA that is not served."""
     known = state.vpas[namespace, name]
     containers = [container for container, _ in state.cells_of(known)]
-    lines: list[str] = []
+    lines = list(_use(state, known))
     for container in containers or [""]:
         lines += explain(state, namespace, name, container)
     return lines
+
+
+def _use(state: State, vpa: Vpa) -> Iterator[str]:
+    """Yield why pods do not get the recommendation, where the VPA itself is why: its mode, or another VPA."""
+    mode, target = vpa.view.mode, vpa.view.target
+    if mode in _MODES:
+        yield f"update mode {mode}: {_MODES[mode]}"
+    if mode == OFF or target.problem:
+        return
+    same = sorted(
+        name
+        for (namespace, name), one in state.vpas.items()
+        if namespace == vpa.view.namespace and one.view.mode != OFF and one.view.target == target
+    )
+    if len(same) > 1:
+        yield f"VPAs {', '.join(same)} select the same pods: of several on one target only the oldest changes them"
 
 
 def picture(state: State, rows: tuple[int, ...], resource: str) -> Iterator[str]:

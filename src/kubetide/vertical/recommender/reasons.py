@@ -71,7 +71,7 @@ def reasons_of(state: State, vpa: Vpa, container: str) -> tuple[Reason, ...]:
 
     A container that the VPA knows nothing of has reasons too: none of its pods match, or it is Off.
     """
-    subject = "/".join((*vpa.key, container))
+    subject = "/".join((*vpa.key, container) if container else vpa.key)
     say = VOCABULARY.reason
     if vpa.view.target.problem:
         return (say("TargetUnusable", subject, problem=vpa.view.target.problem),)
