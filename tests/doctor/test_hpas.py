@@ -1,9 +1,10 @@
-"""What the doctor says of HPAs: one cause is one finding."""
+"""What the doctor says of HPAs and VPAs: one cause is one finding."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from tests.doctor.test_checks import deployment, found, hpa, without_requests
+from tests.doctor.test_checks import deployment, found, hpa, vpa, without_requests
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,20 @@ def test_a_request_that_lacks_is_reported_once(message, target, named):
         "deployments": (target,),
     }
     assert [check for check in ("hpa-requests", "hpa-metric") if found(check, **objects)] == named
+
+
+def test_vpas_without_a_target_of_their_own():
+    """A target that is not there, and two VPAs that would change the pods of one; one that only recommends is no rival."""
+    web = deployment("web", 1)
+    (one,) = found("vpa-target", vpas=(vpa("wbe"),), deployments=(web,))
+    assert (one.object, one.seen) == (
+        "VerticalPodAutoscaler default/v",
+        "its target Deployment wbe does not exist in namespace default",
+    )
+    meta = msgspec.structs.replace(vpa("web").metadata, name="w")
+    other = msgspec.structs.replace(vpa("web"), metadata=meta)
+    (one,) = found("vpa-target", vpas=(vpa("web"), other), deployments=(web,))
+    assert (one.object, one.seen) == ("Deployment default/web", "2 VPAs would change its pods: v, w")
+    quiet = vpa("web", updatePolicy={"updateMode": "Off"})
+    assert found("vpa-target", vpas=(quiet, other), deployments=(web,)) == []
+    assert found("vpa-target", vpas=(vpa("wbe"),), unread={"deployments": "forbidden"}) == []

@@ -23,6 +23,7 @@ from kubetide.doctor.checks import (
     owners,
     requests,
     scale_down_blockers,
+    vpa_target,
     zones,
 )
 from kubetide.doctor.finding import Finding
@@ -42,6 +43,7 @@ CHECKS: Final = (
     Check("hpa-metric", hpa_metric.find),
     Check("hpa-shared-target", hpa_shared_target.find),
     Check("hpa-and-vpa", hpa_and_vpa.find),
+    Check("vpa-target", vpa_target.find),
     Check("hpa-bounds", hpa_bounds.find),
     Check("elastic", elastic.find),
     Check("competing-controllers", competing_controllers.find),
