@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.nodes.frozen import World, group, node, pod, template
 from tests.nodes.test_volumes import DATA, ZONE, bound_in
 
 from kubetide.nodes.explain.alike import explain_alike
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.explainers import EXPLAINERS
+from kubetide.nodes.facts.slim_pods import slim_pod
 
 FULL = {"nodes": [node("n1")], "groups": [group("g", maximum=1, nodes=["n1"])]}
 ON_IT = pod("z", cpu="4", node="n1")
@@ -148,3 +150,21 @@ def test_a_full_group_that_would_take_the_pod_says_nothing_else():
     """Where the maximum alone keeps the pod, it alone is named."""
     [verdict] = explained(World(pods=[pod("a"), ON_IT], **FULL)).groups
     assert verdict.why == "max node group size reached"
+
+
+def test_requests_that_a_vpa_sets_are_lowered_there():
+    """A request that the admission controller of VPA has set would be set again: the answer names the VPA."""
+    said = "Pod resources updated by shop: container 0: cpu request, memory request"
+    big = pod("a", memory="20Gi")
+    marked = replace(big, metadata=replace(big.metadata, annotations={"vpaUpdates": said}))
+    lowered = "lower memory request from 20Gi to <= 16Gi"
+    for asked, change in (
+        (big, lowered),
+        (
+            slim_pod(marked),
+            f"{lowered}, which VPA shop sets: give it that maxAllowed, no higher minAllowed, and delete the pod",
+        ),
+    ):
+        found = explained(World(pods=[asked], groups=[group("g")]))
+        assert found.remedy is not None
+        assert found.remedy.text == change

@@ -13,6 +13,9 @@ from kubetide.objects.base import ApiStruct, Quantities
 from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.meta import ApiObject, Condition
 
+UPDATES_ANNOTATION = "vpaUpdates"
+"""Says of a pod what the admission controller set, and for which VPA."""
+
 OFF = "Off"
 INITIAL = "Initial"
 RECREATE = "Recreate"

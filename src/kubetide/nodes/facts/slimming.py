@@ -18,6 +18,7 @@ from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Namespace, Node, NodeStatus
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubetide.objects.statefulset import StatefulSet, StatefulSetSpec
+from kubetide.objects.vpa import UPDATES_ANNOTATION
 from kubetide.objects.workload import (
     DaemonSet,
     DaemonSetStatus,
@@ -33,6 +34,7 @@ _KEPT_ANNOTATIONS = (
     "delay-deletion.cluster-autoscaler.kubernetes.io/",
     "autoscaling.x-k8s.io/",
     MIRROR_ANNOTATION,
+    UPDATES_ANNOTATION,
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -5,6 +5,7 @@ What they give is a guess that the caller verifies by deciding again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -13,11 +14,14 @@ from msgspec.structs import replace
 from kubetide.nodes.facts.amounts import amount_text, floor_amount, lower_requests
 from kubetide.objects.node import Taint
 from kubetide.objects.pod import Container, Pod, PodAffinity, Toleration
+from kubetide.objects.vpa import UPDATES_ANNOTATION
 from kubetide.scheduling import Refusal
 from kubetide.scheduling.filters.taint_toleration import tolerates
 from kubetide.units.time import Instant
 
 _MOST_SKEW = 64
+_UPDATED_BY = re.compile("Pod resources updated by ([^:]+):")
+"""Source: vertical-pod-autoscaler 1.8.1, the annotation that its admission controller writes."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -49,7 +53,16 @@ def ask_less(pod: Pod, refusal: Refusal) -> Changed | None:
         parts.append(f"lower {short.resource} request from {requested} to <= {fits}")
     if not targets:
         return None
-    return lower_requests(pod, targets), Change("request", " and ".join(parts))
+    return lower_requests(pod, targets), Change("request", " and ".join(parts) + _set_by(pod, targets))
+
+
+def _set_by(pod: Pod, resources: Iterable[str]) -> str:
+    """Return which VPA sets the requests of these resources, and how it sets less; empty where none does."""
+    said = (pod.metadata.annotations or {}).get(UPDATES_ANNOTATION, "")
+    found = _UPDATED_BY.match(said)
+    if found is None or not any(f"{resource} request" in said for resource in resources):
+        return ""
+    return f", which VPA {found[1]} sets: give it that maxAllowed, no higher minAllowed, and delete the pod"
 
 
 def tolerate(pod: Pod, taints: Iterable[Taint]) -> Changed | None:
