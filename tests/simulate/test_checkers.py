@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, REPLICA_SETS
+from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, PRIORITY_CLASSES, REPLICA_SETS
 from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.runtime.timing.clock import run_virtual
@@ -63,13 +63,17 @@ class Town:
             pdbs=self.pdbs,
         )
 
-    async def pod(self, name, *, ready=True, node="n1", owner=None):
+    async def pod(self, name, *, ready=True, node="n1", owner=None, priority=None):
         meta = {"name": name, "labels": {"app": "web"}}
         if owner:
             made = await self.cluster.create(owner, OWNER, namespace="default")
             ref = {"apiVersion": "apps/v1", "kind": owner.kind, "name": "web", "uid": made.metadata.uid}
             meta["ownerReferences"] = [{**ref, "controller": True}]
         body = {"metadata": meta, "spec": {"containers": [{"name": "main", "image": "web"}]}}
+        if priority is not None:
+            graded = {"metadata": {"name": "graded"}, "value": priority}
+            await self.cluster.create(PRIORITY_CLASSES, graded)
+            body["spec"]["priorityClassName"] = "graded"
         await self.cluster.create(PODS, body, namespace="default")
         if node:
             await self.cluster.bind(namespace="default", pod=name, node=node)
@@ -221,12 +225,14 @@ LOSSES = [
     ({"node": ""}, False),
     ({"owner": DAEMON_SETS}, False),
     ({"owner": REPLICA_SETS}, True),
+    ({"priority": -11}, False),
+    ({"priority": -10}, True),
 ]
 
 
 @pytest.mark.parametrize(("pod", "lost"), LOSSES)
 def test_a_pod_that_vanishes_from_its_node_is_found(pod, lost):
-    """A bound pod that goes without having been asked to is lost; a pending one and a DaemonSet's are not."""
+    """A bound pod that goes without having been asked to is lost; a pending one, a DaemonSet's and an expendable one are not."""
 
     async def story(town):
         await town.pod("p", **pod)

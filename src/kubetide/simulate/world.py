@@ -25,6 +25,7 @@ from kubetide.embedded.load import (
 from kubetide.explain.records import Recorder
 from kubetide.loop import Parts, Sources, loop_entries, parse_flags
 from kubetide.loop.wiring import wire
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -178,6 +179,7 @@ class World:
             nodes=self.nodes,
             deployments=self.deployments,
             pdbs=self._plane.pdbs,
+            expendable_below=self.settings.of(NodesSettings).expendable_pods_priority_cutoff,
         )
 
     def _observing(self, on_sample: Callable[[Timeline], None] | None) -> Observer:

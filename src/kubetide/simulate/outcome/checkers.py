@@ -36,6 +36,7 @@ class Checkers:
         nodes: Informer[Node],
         deployments: Informer[Deployment],
         pdbs: Informer[PodDisruptionBudget],
+        expendable_below: int = -10,
     ) -> None:
         self.violations: list[str] = []
         self._in_bounds: Sequence[NodeGroup] | None = None
@@ -45,6 +46,7 @@ class Checkers:
         self._nodes = nodes
         self._deployments = deployments
         self._pdbs = pdbs
+        self._expendable_below = expendable_below
         pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
@@ -89,6 +91,8 @@ class Checkers:
             and last.metadata.deletion_timestamp is None
             and not is_finished(last)
             and (owner is None or owner.kind != "DaemonSet")
+            # Nodes go as if such a pod were not there. Source: Cluster Autoscaler, --expendable-pods-priority-cutoff.
+            and (last.spec.priority is None or last.spec.priority >= self._expendable_below)
         ):
             self._broken(
                 f"pod {key[0]}/{key[1]} was lost with its node {last.spec.node_name}, not deleted gracefully"
