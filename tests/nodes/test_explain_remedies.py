@@ -10,6 +10,7 @@ from tests.nodes.test_volumes import DATA, ZONE, bound_in
 from kubetide.nodes.explain.alike import explain_alike
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.explainers import EXPLAINERS
+from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.slim_pods import slim_pod
 
 FULL = {"nodes": [node("n1")], "groups": [group("g", maximum=1, nodes=["n1"])]}
@@ -168,3 +169,20 @@ def test_requests_that_a_vpa_sets_are_lowered_there():
         found = explained(World(pods=[asked], groups=[group("g")]))
         assert found.remedy is not None
         assert found.remedy.text == change
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, ()),
+        ({"cores_total": "0:7"}, ("all nodes have 4 of at most 7 cpu by --cores-total, and one more needs 4",)),
+        ({"memory_total": "0:31"}, ("all nodes have 16 of at most 31 GiB of memory by --memory-total, and one more needs 16",)),
+        ({"cores_total": "0:8", "memory_total": "0:32", "max_nodes_total": 2}, ()),
+        ({"max_nodes_total": 1}, ("1 node of all groups reaches --max-nodes-total=1",)),
+    ],
+)  # fmt: skip
+def test_a_group_that_a_limit_of_all_groups_holds_says_so(settings, said):
+    """That limits over all nodes leave no node more is why a group cannot grow, below its own maximum."""
+    world = World(nodes=[node("n1")], groups=[group("g", nodes=["n1"]), group("h")], settings=settings)
+    world.tick()
+    assert [explain_group(world.state, name, world.now).obstacles for name in "gh"] == [said, said]

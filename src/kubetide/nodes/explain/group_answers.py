@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.nodes.capacity.quotas import quotas_of
 from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.created_groups import created_lines
 from kubetide.nodes.explain.learned_lines import learned_lines
@@ -13,6 +14,7 @@ from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.notices import group_notices
 from kubetide.nodes.registry.stock_outs import out_of_stock_texts
+from kubetide.nodes.scale_up.increase.limits import CLUSTER_WIDE_FLAGS, Headroom
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import template_of
 from kubetide.nodes.templates.learning import learn
@@ -61,6 +63,8 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
             f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
         )
     obstacles += out_of_stock_texts(copy, group, now)
+    if template is not None:
+        obstacles += _limits(copy, template, now)
     if not view.healthy:
         obstacles.append("too many of its nodes are missing or not ready")
     if template is None:
@@ -82,6 +86,33 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         created=created_lines(state, group_id),
         balance=balance_lines(copy, group_id),
     )
+
+
+def _limits(state: State, template: Template, now: Instant) -> list[str]:
+    """Return the limits over all groups that one node more would pass."""
+    nodes, settings = list(state.nodes.values()), state.settings
+    for group_id, view in observe(state, now).groups.items():
+        if count := upcoming_nodes(state, view, now):
+            known = template_of(state, state.groups[group_id], state.nodes_by_group()[group_id])
+            nodes += [known.node] * count if known is not None else []
+    found = []
+    if settings.max_nodes_total and len(nodes) >= settings.max_nodes_total:
+        there = (
+            "1 node of all groups reaches" if len(nodes) == 1 else f"{len(nodes)} nodes of all groups reach"
+        )
+        found.append(f"{there} --max-nodes-total={settings.max_nodes_total}")
+    headroom = Headroom(settings, nodes, quotas_of(state))
+    for name in headroom.exceeded_by(template.capacity):
+        flag, unit = CLUSTER_WIDE_FLAGS.get(name, ("gpu-total", 1))
+        used, need = headroom.used[name], template.capacity[name]
+        most = (used + headroom.left[name]) // unit
+        what = "GiB of memory" if name == "memory" else name
+        found.append(
+            f"all nodes have {used // unit} of at most {most} {what} by --{flag}, and one more needs {-(-need // unit)}"
+        )
+    for quota, resources in headroom.exceeded_quotas(template.node):
+        found.append(f"one node more would pass {quota} on {', '.join(resources)}")
+    return found
 
 
 def _texts(template: Template) -> dict[str, str]:
