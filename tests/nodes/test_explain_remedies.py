@@ -172,6 +172,25 @@ def test_requests_that_a_vpa_sets_are_lowered_there():
 
 
 @pytest.mark.parametrize(
+    ("limits", "change"),
+    [
+        ({"own": group("own", maximum=1, nodes=["n1"], made=template(labels={"for": "a"}))}, "raise max of group own from 1 to 2 (group own)"),
+        ({"own": group("own", made=template(labels={"for": "a"})), "settings": {"cores_total": "0:4"}}, "raise --cores-total from 0:4 to 0:8 (group own)"),
+    ],
+    ids=["maximum", "limit of cores"],
+)  # fmt: skip
+def test_the_group_that_a_pod_is_for_comes_before_labels_on_others(limits, change):
+    """A limit of the group with the label that the pod asks for is lifted before nodes of a cheaper group get the label."""
+    own = replace(limits.pop("own"), price_per_hour=0.4)
+    cheap = group("cheap", price_per_hour=0.1)
+    asked = pod("a", cpu="3", spec={"nodeSelector": {"for": "a"}})
+    there = {"pods": [asked, pod("z", cpu="3", node="n1")], "nodes": [node("n1", labels={"for": "a"})]}
+    assert explained(World(groups=[cheap, own], **there, **limits)).sentence == (
+        f"No group takes it. What would help: {change}."
+    )
+
+
+@pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({}, ()),

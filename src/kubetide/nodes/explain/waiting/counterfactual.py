@@ -70,11 +70,16 @@ class Remedy(msgspec.Struct, frozen=True):
         return any(change.kind == "backoff" for change in self.changes)
 
     @property
-    def effort(self) -> tuple[int, bool, Instant]:
-        """A sort key; the smallest effort is least: few changes, no new group, waiting over changing, a short wait."""
+    def effort(self) -> tuple[int, int, bool, Instant]:
+        """A sort key; the smallest effort is least.
+
+        Few changes, no new group, no other labels on nodes, waiting over changing, a short wait.
+        """
         waits = [change.until for change in self.changes if change.until is not None]
         groups = sum(change.kind in NEW_GROUPS for change in self.changes)
-        return len(self.changes) + groups, len(waits) < len(self.changes), max(waits, default=Instant(0))
+        labels = sum(change.kind == "label" for change in self.changes)
+        waiting = len(waits) == len(self.changes)
+        return len(self.changes) + groups, labels, not waiting, max(waits, default=Instant(0))
 
 
 @dataclass(slots=True)
