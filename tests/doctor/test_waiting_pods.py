@@ -57,3 +57,13 @@ def test_a_node_of_a_group_at_its_minimum_costs_nothing():
         return one.cost_per_hour
 
     assert (cost(1), cost(0)) == (None, 0.5)
+
+
+def test_of_many_groups_few_are_listed_and_the_one_that_helps_comes_first():
+    """A cluster of many groups has no page of refusals: the group of the fix, four others, and how many more."""
+    groups = (*(group(f"g{at}", maximum=0) for at in range(1, 8)), group("z", maximum=0, price_per_hour=0.1))
+    (one,) = found("no-group", pods=(pod("a"),), groups=groups)
+    assert one.fix == "raise max of group z from 0 to 1 (group z)"
+    full = "max node group size reached"
+    listed = "; ".join(f"{name}: {full}" for name in ("z", "g1", "g2", "g3", "g4"))
+    assert one.seen == f"no node group would take it: {listed}; and 3 more groups"

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.alike import explain_alike
+from kubetide.nodes.explain.alike import explain_alike, refusals_text
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
@@ -34,13 +34,12 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         found = explain_alike(snapshot.node_state, keys, snapshot.now)
         if found.status != "refused":
             continue
-        refusals = "; ".join(f"{one.group}: {one.why}" for one in found.groups)
         more = f" (and {len(pods) - 1} like it)" if len(pods) > 1 else ""
         yield Finding(
             check="no-group",
             severity="critical",
             object=f"Pod {meta.namespace}/{meta.name}{more}",
-            seen=f"no node group would take it: {refusals}",
+            seen=f"no node group would take it: {refusals_text(found)}",
             why="it waits for ever: no node that can be bought helps it",
             fix=f"{remedy.text} (group {remedy.group})" if (remedy := found.remedy) else found.way_out,
         )

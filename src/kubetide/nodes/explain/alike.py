@@ -1,4 +1,4 @@
-"""One explanation for like pods: its change helps all of them."""
+"""One explanation for like pods, in few words: its change helps all of them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ from kubetide.units.time import Instant
 
 _SHARED: Final = frozenset({"max_size", "label"})
 """Kinds of changes after which like pods share the group's new nodes, so that its maximum may not do for all."""
+
+_MOST_GROUPS: Final = 5
+"""Groups whose refusals are listed; `kubetide explain pod` has them all."""
+
+
+def refusals_text(found: PodExplanation) -> str:
+    """Return what groups that exist say to a pod, first the one that a change would make take it."""
+    best = "" if found.remedy is None else found.remedy.group
+    refusing = [one for one in found.groups if one.why and not one.would_be]
+    refusing.sort(key=lambda one: one.group != best)
+    said = [f"{one.group}: {one.why}" for one in refusing[:_MOST_GROUPS]]
+    if (left := len(refusing) - len(said)) > 0:
+        said.append(f"and {left} more {'group' if left == 1 else 'groups'}")
+    return "; ".join(said)
 
 
 def explain_alike(state: State, keys: Sequence[Key], now: Instant) -> PodExplanation:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kubetide.embedded.apiserver.store.request import Request
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.explain.alike import explain_alike
+from kubetide.nodes.explain.alike import explain_alike, refusals_text
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Condition, controller_of
@@ -115,9 +115,8 @@ def _why(world: World, pod: Pod, alike: list[Pod]) -> str:
     if state is not None and key in state.pods:
         keys = [(one.metadata.namespace, one.metadata.name) for one in alike]
         found = explain_alike(state, [one for one in keys if one in state.pods], world.clock.now())
-        refused = dict.fromkeys(group.why for group in found.groups if group.why)
         if found.status == "refused":
-            return f"{'; '.join(refused)}. {found.sentence}"
+            return f"{refusals_text(found)}. {found.sentence}"
         if found.status != "placed":
             return found.sentence
     condition = pod_condition(pod, "PodScheduled")
