@@ -124,6 +124,8 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
     ready, not_ready = "ReadyForProvisioning", "Buffer not ready for provisioning: "
     missing = f"{not_ready}there is no PodTemplate default/none"
     assert said(held, "lost")[ready] == ("False", "error", missing)
+    lines = explain_buffer(held.state, ("default", "lost"), START)
+    assert lines[0] == f"No capacity is reserved: {missing}."
     uncounted = "couldn't get number of replicas for buffer: replicas, percentage and limits are not defined"
     assert said(held, "bare")[ready] == ("False", "error", f"{not_ready}{uncounted}")
     assert set(said(held, "bare")) == {ready}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
+from kubetide.nodes.capacity.buffers.names import READY
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
@@ -10,7 +11,7 @@ from kubetide.nodes.scale_up.orchestrator import open_tick
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
-from kubetide.objects.capacity import CapacityBuffer
+from kubetide.objects.capacity import CapacityBuffer, condition_of
 from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Pod
@@ -42,12 +43,21 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
             placed[where] = placed.get(where, 0) + 1
     left = [pod for pod in tick.demand.pods if _is_of(tick, pod, buffer)]
     total = sum(placed.values()) + len(left)
-    lines.insert(0, f"{sum(placed.values())} of the {total} requested pods have capacity.")
+    why = _not_ready(buffer)
+    lines.insert(0, why or f"{sum(placed.values())} of the {total} requested pods have capacity.")
     lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
     if left:
         tick.demand.pods = left
         lines += group_lines(copy, tick, now)
     return lines
+
+
+def _not_ready(buffer: CapacityBuffer) -> str:
+    """Return why nobody knows what the buffer asks for; empty where it is known."""
+    ready = condition_of(buffer.status.conditions, READY)
+    if ready is None or ready.status != "False":
+        return ""
+    return f"No capacity is reserved: {ready.message or ready.reason}."
 
 
 def _is_of(tick: Tick, pod: Pod, buffer: CapacityBuffer) -> bool:
