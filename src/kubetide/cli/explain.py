@@ -50,8 +50,8 @@ def command(
     NAME of a pod or an HPA may say its namespace: shop/cart.
 
     KIND is pod (po), hpa, node (no), nodegroup (ng), provisioningrequest, capacitybuffer, vpa (its recommendation), update
-    (of a pod, by a VPA), or what another package's loop explains; deploy, sts or rs for the HPA that scales it. KIND/NAME
-    is one word for both.
+    (of a pod, by a VPA), schedule, or what another package's loop explains; deploy, sts or rs for the HPA or time table
+    that scales it. KIND/NAME is one word for both.
 
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that rejects it, with the numbers on both sides,
@@ -121,7 +121,7 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     if not found:
         kind, _, name = target.partition("/")
         near = difflib.get_close_matches(name, there := targets_of(out, kind), n=1) or there[:1]
-        hint = f"; did you mean {near[0]}?" if near else f"; no {kind} is scaled by an HPA here"
+        hint = f"; did you mean {near[0]}?" if near else f"; no {kind} is scaled by an HPA or a time table here"
         raise KubetideError(f"nothing scales {kind} {name}{hint}")
     kind, subject = found[0]
     namespace, _, name = subject.partition("/")

@@ -9,7 +9,7 @@ from kubetide.loop import Coming, Explainer, FlagTable, LoopEntry, flags_of
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, TIME_TABLE_KINDS
 from kubetide.schedules.controller.controller import SchedulesController
 from kubetide.schedules.core import ALGORITHM
-from kubetide.schedules.outlook import lines, names, turns
+from kubetide.schedules.outlook import lines, names, targets, turns
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.roles import SCHEDULES
 from kubetide.schedules.settings import Settings
@@ -31,7 +31,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     core=ALGORITHM.core,
     vocabulary=VOCABULARY,
     roles=(SCHEDULES,),
-    explainers=(Explainer("schedule", lines, names, namespaced=True),),
+    explainers=(Explainer("schedule", lines, names, namespaced=True, targets=targets),),
     outlook=_ahead,
     optional_kinds=(*TIME_TABLE_KINDS, ELASTIC_WORKLOADS),
 )

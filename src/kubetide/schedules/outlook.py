@@ -160,6 +160,14 @@ def names(core: StepCore[State]) -> list[str]:
     return sorted({f"{namespace}/{name}" for _, namespace, name in core.state.tables})
 
 
+def targets(core: StepCore[State]) -> dict[str, str]:
+    """Return the workload that each time table changes, ``KIND/NAMESPACE/NAME``, by the table's name."""
+    return {
+        f"{key[1]}/{key[2]}": f"{table.target.kind}/{table.target.namespace}/{table.target.name}"
+        for key, table in sorted(core.state.tables.items())
+    }
+
+
 def _lines_of(state: State, key: Key, now: Instant) -> list[str]:
     table, plan = state.tables[key], state.plan(key)
     target = f"{table.target.kind} {table.target.name}"
@@ -170,9 +178,12 @@ def _lines_of(state: State, key: Key, now: Instant) -> list[str]:
         found += _window_lines(state, table, now)
     else:
         held, next_one = holding(state, key, now), coming(state, key, now)
+        failing = held is not None and any(one.due == held.at for one in state.progress[key].attempts)
         found.append(
             "no rule has begun since it was created"
             if held is None
+            else f"due since {format_rfc3339(held.at)}, and not carried out yet: {_said(held.rule)}"
+            if failing
             else f"since {format_rfc3339(held.at)} holds {_said(held.rule)}"
         )
         found.append(
@@ -202,7 +213,8 @@ def _window_lines(state: State, table: Table, now: Instant) -> list[str]:
         found.append(f"{entry.rule.schedule} to {entry.rule.end} ({entry.rule.zone}): {word}{since}{until}")
     asked = demand(plan, limits, now)
     stays = "the size stays as it is" if asked.replicas is None else f"together {asked.replicas} replicas"
-    return [*found, stays]
+    pauses = limits.paused or limits.paused_at is not None
+    return [*found, f"paused by its annotation: {stays}" if pauses else stays]
 
 
 def _bounds_lines(plan: Plan, now: Instant) -> list[str]:

@@ -13,7 +13,7 @@ VOCABULARY: Final = Vocabulary(
         "Left": "{subject}: {rule}, due {due}, leaves {target} as it is: {why}",
         "Excluded": "{subject}: {rule}, due {due}, does not begin: the date is left out by {expression}",
         "Superseded": "{subject}: {rule}, due {due}, was missed; a later change holds instead",
-        "Refused": "{subject}: {rule} could not change {target}, try {count}: {error}",
+        "Refused": "{subject}: {rule} could not change {target}: {error}",
         "Warned": "{subject}: {why}",
     },
     actions=("Sized", "Bounded", "Refused"),

@@ -44,7 +44,7 @@ __all__ = [
     "views_of",
 ]
 
-SCALING = ("horizontal",)
+SCALING = ("horizontal", "schedules")
 """Loops whose objects scale a workload."""
 
 _HISTORY = 12

@@ -1,0 +1,54 @@
+"""What ``explain schedule`` says of tables that change nothing, and which workload each table scales."""
+
+from __future__ import annotations
+
+from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object
+
+from kubetide.schedules.core import ALGORITHM
+from kubetide.schedules.decide import absorb, decide, targets_due
+from kubetide.schedules.decision import Outcome
+from kubetide.schedules.entry import ENTRY
+from kubetide.schedules.outlook import lines
+from kubetide.schedules.reasons import VOCABULARY
+from kubetide.schedules.tables import Delta, View
+from kubetide.units.time import Instant, hours, seconds
+
+UP = cron("up", "0 0 8 * * *", 10)
+
+
+def explained(loop, at):
+    core = ALGORITHM.core()
+    core.state = loop.state
+    return core, lines(core, "web/shop", at, "")
+
+
+def test_a_change_that_fails_does_not_hold():
+    """The size is due and not carried out; each try gives one and the same sentence, so that it is listed once."""
+    loop, at = Loop(hpc(UP)), Instant(START + hours(8))
+    loop.look(START)
+    said = set()
+    for late in (0, 30):
+        now = Instant(at + seconds(late))
+        views = tuple(View(target, 1) for target in targets_due(loop.state, now))
+        loop.state.apply(Delta(views=views))
+        commands = decide(loop.state, now)
+        refused = [Outcome(error="no such Deployment") for _ in commands.runs]
+        result = absorb(loop.state, commands, refused, now)
+        said |= {VOCABULARY.text(one) for one in result.reasons}
+    assert said == {"web/shop: up could not change Deployment shop: no such Deployment"}
+    found = explained(loop, now)[1]
+    assert found[1] == (
+        "due since 2026-03-02T08:00:00Z, and not carried out yet: up (0 0 8 * * *): 10 replicas"
+    )
+    assert found[3].startswith("try 2 failed: no such Deployment; again at ")
+
+
+def test_windows_that_an_annotation_pauses_say_so():
+    """An open window with no effect names the reason, and the table the workload that it scales."""
+    paused = {"autoscaling.keda.sh/paused": "true"}
+    loop = Loop(scaled_object(("0 0 * * *", "0 23 * * *", 4), annotations=paused))
+    loop.run(START, Instant(START + hours(1)))
+    core, found = explained(loop, Instant(START + hours(1)))
+    assert found[-1] == "paused by its annotation: the size stays as it is"
+    [explainer] = ENTRY.explainers
+    assert explainer.targets(core) == {"web/shop": "Deployment/web/shop"}
