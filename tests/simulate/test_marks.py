@@ -101,3 +101,18 @@ def test_counts_are_said_with_their_noun():
     assert NODES.text(say("Option", "g", nodes=1, pods=3)) == "group g would hold 3 pods on 1 new node"
     assert NODES.text(say("Option", "g", nodes=2, pods=1)) == "group g would hold 1 pod on 2 new nodes"
     assert NODES.text(say("Option", "g", nodes=2)) == "group g would hold <pods> pods on 2 new nodes"
+
+
+def test_a_purchase_is_not_explained_by_pods_that_its_group_refuses():
+    """Other pods that the group does not take are no reason for its growth; other groups that refuse are."""
+    mark, *_ = marks(
+        "nodes",
+        NODES.reason("GroupRefuses", "big", pod="shop/api", why="Insufficient cpu"),
+        NODES.reason("GroupRefuses", "small", pod="shop/web", why="Insufficient memory"),
+        NODES.reason("Chosen", "big", expander="random", nodes=1, pods=1),
+        NODES.reason("Increased", "big", size=1, to=2),
+    )
+    assert mark.why == (
+        "group big is chosen by random: 1 node for 1 pod",
+        "group small cannot hold shop/web: Insufficient memory",
+    )

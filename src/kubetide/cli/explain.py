@@ -121,7 +121,9 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     if not found:
         kind, _, name = target.partition("/")
         near = difflib.get_close_matches(name, there := targets_of(out, kind), n=1) or there[:1]
-        hint = f"; did you mean {near[0]}?" if near else f"; no {kind} is scaled by an HPA or a time table here"
+        hint = (
+            f"; did you mean {near[0]}?" if near else f"; no {kind} is scaled by an HPA or a time table here"
+        )
         raise KubetideError(f"nothing scales {kind} {name}{hint}")
     kind, subject = found[0]
     namespace, _, name = subject.partition("/")

@@ -6,7 +6,7 @@ or the constant below that holds its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kubetide.explain.reasons import Reason, Vocabulary
@@ -138,6 +138,13 @@ ACTIONS = (
 )
 """What is done or befalls; all other codes say why."""
 
+
+def _telling(reasons: Sequence[Reason]) -> list[Reason]:
+    """Leave out, of the reasons for a purchase, which other pods its group does not take."""
+    bought = any(one.code == "Chosen" for one in reasons)
+    return [one for one in reasons if not (bought and one.code == "GroupRefuses")]
+
+
 VOCABULARY = Vocabulary(
     {**SCALE_UP, **SCALE_DOWN},
     actions=ACTIONS,
@@ -155,6 +162,7 @@ VOCABULARY = Vocabulary(
     changes={"Increased": ("size", "to"), "IncreaseAdvised": ("size", "to"), "NodeDeleted": -1},
     # A tick records only what is new since the one before.
     alternatives={"Increased": ("GroupSkipped", "GroupRefuses")},
+    telling=_telling,
 )
 reason = VOCABULARY.reason
 

@@ -365,9 +365,8 @@ def segments(folder: Path, loop: str) -> list[Path]:
     """Return the segment files of a loop, oldest first. Raises RecordError if there is none."""
     found = _files(folder / "records", loop)
     if not found:
-        raise RecordError(
-            f"no records of the {loop} loop under {folder}; name the folder that a run wrote with --out"
-        )
+        others = ", ".join(recorded_loops(folder))
+        raise RecordError(f"no records of the {loop} loop under {folder}, whose run had the loops {others}")
     return found
 
 
