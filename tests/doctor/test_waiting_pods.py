@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.doctor.test_checks import found
-from tests.nodes.frozen import START, group, node, pod
+from tests.nodes.frozen import START, group, node, pod, template
 
 from kubetide.doctor import Snapshot
 from kubetide.nodes.explain.alike import explain_alike
@@ -60,10 +60,12 @@ def test_a_node_of_a_group_at_its_minimum_costs_nothing():
 
 
 def test_of_many_groups_few_are_listed_and_the_one_that_helps_comes_first():
-    """A cluster of many groups has no page of refusals: the group of the fix, four others, and how many more."""
+    """A cluster of many groups has no page of refusals: the group of the fix first, few names, few reasons."""
     groups = (*(group(f"g{at}", maximum=0) for at in range(1, 8)), group("z", maximum=0, price_per_hour=0.1))
     (one,) = found("no-group", pods=(pod("a"),), groups=groups)
     assert one.fix == "raise max of group z from 0 to 1 (group z)"
-    full = "max node group size reached"
-    listed = "; ".join(f"{name}: {full}" for name in ("z", "g1", "g2", "g3", "g4"))
-    assert one.seen == f"no node group would take it: {listed}; and 3 more groups"
+    assert one.seen == "no node group would take it: z, g1, g2 and 5 more groups: max node group size reached"
+    sizes = tuple(group(f"g{at}", made=template(cpu=str(at))) for at in range(1, 8))
+    (one,) = found("no-group", pods=(pod("a", cpu="9"),), groups=sizes)
+    assert one.seen.count("Insufficient cpu") == 5
+    assert one.seen.endswith("; and 2 more groups")

@@ -115,3 +115,14 @@ def test_the_command_that_is_offered_asks_the_folder_of_the_run(tmp_path):
         asked = CliRunner().invoke(cli, shlex.split(command))
         assert (asked.exit_code, "No group takes it." in asked.output) == (0, True)
     assert "--out" not in (out / "summary.json").read_text()
+
+
+def test_of_many_hpas_that_cannot_scale_few_are_named(tmp_path):
+    """A cluster whose metrics fail has no page of the same sentence."""
+    failing = MANIFEST.replace("requests: {cpu: 200m, memory: 128Mi}", "limits: {}")
+    many = "---\n".join(failing.replace("web", f"web-{at}") for at in range(7))
+    *named, last = stuck(tmp_path, f"{MANIFEST}---\n{many}").stuck
+    assert [one.split(":")[0] for one in named] == [
+        f"HorizontalPodAutoscaler default/web-{at}" for at in range(5)
+    ]
+    assert last == "2 other HorizontalPodAutoscalers have not scaled either"

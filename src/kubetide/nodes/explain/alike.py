@@ -15,8 +15,9 @@ from kubetide.units.time import Instant
 _SHARED: Final = frozenset({"max_size", "label"})
 """Kinds of changes after which like pods share the group's new nodes, so that its maximum may not do for all."""
 
-_MOST_GROUPS: Final = 5
-"""Groups whose refusals are listed; `kubetide explain pod` has them all."""
+_MOST_REFUSALS: Final = 5
+_MOST_NAMES: Final = 3
+"""Refusals that are listed, and groups that are named of each; `kubetide explain pod` has them all."""
 
 
 def refusals_text(found: PodExplanation) -> str:
@@ -24,10 +25,20 @@ def refusals_text(found: PodExplanation) -> str:
     best = "" if found.remedy is None else found.remedy.group
     refusing = [one for one in found.groups if one.why and not one.would_be]
     refusing.sort(key=lambda one: one.group != best)
-    said = [f"{one.group}: {one.why}" for one in refusing[:_MOST_GROUPS]]
-    if (left := len(refusing) - len(said)) > 0:
+    by_why: dict[str, list[str]] = {}
+    for one in refusing:
+        by_why.setdefault(one.why, []).append(one.group)
+    said = [f"{_named(groups)}: {why}" for why, groups in list(by_why.items())[:_MOST_REFUSALS]]
+    if (left := sum(map(len, list(by_why.values())[_MOST_REFUSALS:]))) > 0:
         said.append(f"and {left} more {'group' if left == 1 else 'groups'}")
     return "; ".join(said)
+
+
+def _named(groups: Sequence[str]) -> str:
+    left = len(groups) - _MOST_NAMES
+    if left <= 0:
+        return ", ".join(groups)
+    return f"{', '.join(groups[:_MOST_NAMES])} and {left} more {'group' if left == 1 else 'groups'}"
 
 
 def explain_alike(state: State, keys: Sequence[Key], now: Instant) -> PodExplanation:

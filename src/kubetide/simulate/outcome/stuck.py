@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LEAST = minutes(5)
 """What has lasted for less may still be on its way."""
 _MOST = 5
-"""Owners of waiting pods that are explained; each is decided again for all groups."""
+"""HPAs that are named, and owners of waiting pods: of these each is decided again for all groups."""
 _MEANT = frozenset({"ScalingDisabled"})
 """Reasons of an HPA that does not scale because somebody wants it so."""
 
@@ -33,7 +33,11 @@ def stuck(world: World, manifests: Manifests) -> tuple[str, ...]:
     """Return a sentence for each object that cannot scale: HPAs, pods without a node, objects whose owner is missing."""
     now = min(world.clock.now(), world.end)
     least = min(_LEAST, Duration(between(world.start, now) // 2))
-    return (*owners_missing(manifests), *_hpas(world, now, least), *_pods(world, now, least))
+    hpas = list(_hpas(world, now, least))
+    if (left := len(hpas) - _MOST) > 0:
+        others = "HorizontalPodAutoscaler has" if left == 1 else "HorizontalPodAutoscalers have"
+        hpas[_MOST:] = [f"{left} other {others} not scaled either"]
+    return (*owners_missing(manifests), *hpas, *_pods(world, now, least))
 
 
 def owners_missing(manifests: Manifests) -> Iterator[str]:
