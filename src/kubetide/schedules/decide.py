@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
+from kubetide.schedules.clock_steps import is_ahead, step_warnings, without_future
 from kubetide.schedules.decision import Change, Commands, Notice, Outcome, Result, Run, view_after
 from kubetide.schedules.kinds.alibaba import skipped
 from kubetide.schedules.kinds.registry import MODES
@@ -42,14 +43,16 @@ def targets_due(state: State, now: Instant) -> list[Target]:
             if not plan.warnings:
                 found.add(table.target)
             continue
-        progress = mode.submit(table, plan, state.progress[key], now)
+        progress = mode.submit(table, plan, without_future(table, state.progress[key], now), now)
         if look(table, mode, plan, progress, now).tries:
             found.add(table.target)
     return sorted(found)
 
 
 def keys_due(state: State, now: Instant) -> list[Key]:
-    """Return the tables to evaluate, sorted."""
+    """Return the tables to evaluate, sorted: all of them where the clock was set back since they were looked at."""
+    if is_ahead(state.looked, now):
+        return sorted(state.tables)
     return sorted(key for key, due in state.due.items() if due <= now)
 
 
@@ -64,8 +67,9 @@ def decide(state: State, now: Instant) -> Commands:
     for key in keys_due(state, now):
         table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
         before = state.progress[key]
-        progress = mode.submit(table, plan, before, now)
-        progress = commands.warn(table, progress, warnings_of(state, table, plan))
+        progress = mode.submit(table, plan, without_future(table, before, now), now)
+        ahead = () if mode.windows else step_warnings(before, now)
+        progress = commands.warn(table, progress, (*warnings_of(state, table, plan), *ahead))
         if mode.bounds:
             progress = commands.follow_bounds(state, table, progress)
         elif mode.windows:
@@ -106,6 +110,7 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
     state.progress.update(progress)
     for key in {*keys_due(state, commands.now), *progress}:
         _look_again(state, key, now)
+    state.looked = now
     return Result(tuple(_statuses(state, sorted(progress))), tuple(notices), tuple(reasons))
 
 

@@ -27,6 +27,8 @@ class State:
         """When a table is to be looked at next; one that is missing is looked at never."""
         self.sharing: dict[tuple[str, str, str, str], set[Key]] = {}
         """The tables of each object that is a target."""
+        self.looked = Instant(0)
+        """When the tables were looked at last."""
         self.statuses: dict[Key, bytes] = {}
         """What was written last of each."""
         self._plans: dict[Key, Plan] = {}
@@ -38,6 +40,7 @@ class State:
         state.progress = dict(delta.progress)
         state.apply(delta)
         state.due = dict(delta.due)
+        state.looked = delta.looked
         state.statuses = {key: text.encode() for key, text in delta.statuses}
         return state
 
@@ -89,6 +92,7 @@ class State:
             views=tuple(self.views.values()),
             progress=tuple((key, self.progress[key]) for key in sorted(self.progress)),
             due=tuple((key, self.due[key]) for key in sorted(self.due)),
+            looked=self.looked,
             statuses=tuple((key, self.statuses[key].decode()) for key in sorted(self.statuses)),
         )
 

@@ -212,7 +212,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         views: The targets that this tick needs.
         progress: With everything, what has happened so far.
-        due: With everything, when each table is to be looked at next.
+        due: With everything, when each table is to be looked at next, and when they were ``looked`` at last.
         statuses: With everything, what was written last.
     """
 
@@ -222,4 +222,5 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     views: tuple[View, ...] = ()
     progress: tuple[tuple[Key, Progress], ...] = ()
     due: tuple[tuple[Key, Instant], ...] = ()
+    looked: Instant = Instant(0)
     statuses: tuple[tuple[Key, str], ...] = ()
