@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -147,3 +147,36 @@ def test_an_interval_whose_dates_are_all_excluded_is_never_due():
     found, now = Every(Instant(0), seconds(1)), parse_rfc3339("2026-10-23T00:00:00Z")
     assert found.last(now, lambda _: True) is None
     assert found.next(now, lambda _: True) is None
+
+
+class CountingZone(tzinfo):
+    """Berlin, with the number of its answers."""
+
+    def __init__(self):
+        self.zone, self.asked = ZoneInfo("Europe/Berlin"), 0
+
+    def utcoffset(self, when):
+        self.asked += 1
+        return when.replace(tzinfo=self.zone).utcoffset()
+
+    def fromutc(self, when):
+        self.asked += 1
+        return when.replace(tzinfo=self.zone).astimezone(self.zone).replace(tzinfo=self)
+
+    def dst(self, when):
+        return when.replace(tzinfo=self.zone).dst()
+
+
+@pytest.mark.parametrize("day", ["2026-03-29T00:59:30Z", "2026-10-25T00:59:30Z"])
+def test_each_second_of_a_day_of_a_change_is_found_without_resolving_all(day):
+    """Of a schedule with 86,400 activations a day only a few are resolved, also where the clocks change."""
+    zone, now = CountingZone(), parse_rfc3339(day)
+    found = read_calendar("* * * * * *", SIX, zone, Instant(0))
+    # The doubled hour of autumn has its activations at its first occurrence only.
+    again = parse_rfc3339("2026-10-25T02:00:00Z")
+    for second in (0, 28, 31, 45):
+        at = after(now, seconds(second))
+        doubled = day.startswith("2026-10") and second > 29
+        assert found.next(at) == (again if doubled else after(at, seconds(1)))
+        assert found.last(at) == (parse_rfc3339("2026-10-25T00:59:59Z") if doubled else at)
+    assert zone.asked < 10_000

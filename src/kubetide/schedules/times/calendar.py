@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kubetide.units.cron import Spec
 from kubetide.units.time import Duration, Instant
@@ -250,37 +250,42 @@ def _set(bits: int, size: int) -> list[int]:
     return [value for value in range(size) if bits >> value & 1]
 
 
-class _Times:
-    """The activations of one date, ascending, in seconds since 1970; shifted clocks where nothing changes."""
+class _Times(NamedTuple):
+    """The activations of one date: times of day, and their shift to instants; None where the clocks change."""
 
-    __slots__ = ("clocks", "shift")
+    clocks: tuple[int, ...]
+    shift: int | None
+    zone: tzinfo
+    day: date
 
-    def __init__(self, clocks: tuple[int, ...], shift: int) -> None:
-        self.clocks = clocks
-        self.shift = shift
+    def instant(self, clock: int) -> int:
+        """Return the instant of a time of day, in seconds since 1970: never earlier than that of an earlier one."""
+        return resolve(self.zone, self.day, clock) if self.shift is None else clock + self.shift
 
-    def __contains__(self, at: int) -> bool:
-        return at - self.shift in self.clocks
+    def after(self, at: int) -> int:
+        """Return the place of the first activation after an instant."""
+        if self.shift is None:
+            # Few are looked at: each second of a day has one, and each of them takes a while to resolve.
+            return bisect_right(self.clocks, at, key=self.instant)
+        return bisect_right(self.clocks, at - self.shift)
+
+    def __contains__(self, at: object) -> bool:
+        return isinstance(at, int) and _last_of(self, at) == at
 
 
 def _last_of(times: _Times, at: int) -> int | None:
-    clocks, local = times.clocks, at - times.shift
-    index = bisect_right(clocks, local)
-    return clocks[index - 1] + times.shift if index else None
+    index = times.after(at)
+    return times.instant(times.clocks[index - 1]) if index else None
 
 
 def _first_after(times: _Times, at: int) -> int | None:
-    clocks, local = times.clocks, at - times.shift
-    index = bisect_right(clocks, local)
-    return clocks[index] + times.shift if index < len(clocks) else None
+    index = times.after(at)
+    return times.instant(times.clocks[index]) if index < len(times.clocks) else None
 
 
 def _times(spec: Spec, zone: tzinfo, day: date) -> _Times:
     clocks = _clocks(spec.seconds, spec.minutes, spec.hours)
-    shift = _plain_shift(zone, day.toordinal())
-    if shift is not None:
-        return _Times(clocks, shift)
-    return _Times(tuple(sorted({resolve(zone, day, clock) for clock in clocks})), 0)
+    return _Times(clocks, _plain_shift(zone, day.toordinal()), zone, day)
 
 
 @lru_cache(maxsize=1 << 14)
