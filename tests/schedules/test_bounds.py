@@ -150,6 +150,16 @@ def test_after_a_window_of_none_the_horizontal_section_has_its_minimum_again(lea
     assert [size for _, size in loop.writes] == sizes
 
 
+@pytest.mark.parametrize("rule", [{"maxReplicas": 9}, {"minReplicas": 0}])
+def test_an_autoscaler_that_scales_to_none_itself_is_left_alone(rule):
+    """Where the minimum is 0, a rule that asks for no replicas at night does not undo an idle day's none."""
+    off = {"name": "off", "start": "0 22 * * *", "end": "0 6 * * *", "replicas": 0}
+    day = {"name": "day", "at": "0 6 * * *", **rule}
+    loop = Loop(workload(off, day, horizontal={"minReplicas": 0, "maxReplicas": 20}), replicas=0)
+    loop.run(Instant(START + hours(7)), Instant(START + hours(8)))
+    assert loop.writes == []
+
+
 def test_an_object_that_is_not_accepted_changes_nothing():
     """Without the condition Accepted, nothing is written and the answer says that no rule holds."""
     loop = Loop(workload(OFFICE, status={}), replicas=1)

@@ -87,7 +87,8 @@ def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | No
         desired = desired if bounds.maximum is None else min(desired, bounds.maximum)
     elif bounds.maximum == 0:
         desired = 0
-    elif current == 0:
+    elif current == 0 and (limits.minimum > 0 or bounds.minimum):
+        # An autoscaler whose own minimum is 0 went there itself, or makes the way back itself.
         desired = max(limits.minimum if bounds.minimum is None else bounds.minimum, 1)
     else:
         return None
