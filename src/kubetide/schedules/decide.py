@@ -69,7 +69,7 @@ def decide(state: State, now: Instant) -> Commands:
         before = state.progress[key]
         progress = mode.submit(table, plan, without_future(table, before, now), now)
         ahead = () if mode.windows else step_warnings(before, now)
-        progress = commands.warn(table, progress, (*warnings_of(state, table, plan), *ahead))
+        progress = commands.warn(table, progress, (*warnings_of(state, table, plan, progress), *ahead))
         if mode.bounds:
             progress = commands.follow_bounds(state, table, progress)
         elif mode.windows:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kubetide.explain.algorithm import StepCore
 from kubetide.plan.board import Intent, Workload
+from kubetide.schedules.kinds.alibaba import is_new
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
@@ -29,17 +30,18 @@ class Turn(NamedTuple):
 
 
 def holding(state: State, key: Key, now: Instant) -> Turn | None:
-    """Return the rule of a table that began last; None if none has begun since the table was created.
+    """Return the rule of a table that began last; None if none has begun since the table was created, or a job edited.
 
     Of rules that begin together it is the one that holds.
     """
     table, found = state.tables[key], []
     later = -1 if MODES[table.kind].first_only else 1
+    submitted = {mark.rule.name: mark.at for mark in state.progress[key].marks if is_new(mark)}
     for place, entry in enumerate(state.plan(key).entries):
         if entry.calendar is None:
             continue
         last = entry.calendar.last(now, entry.off)
-        if last is not None and last > table.created:
+        if last is not None and last > submitted.get(entry.rule.name, table.created):
             found.append((last, later * place, entry.rule))
     if not found:
         return None
@@ -97,7 +99,11 @@ def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, s
                 if at is None or at > until:
                     break
                 found.append(
-                    (key, Turn(entry.rule, at), f"{target.kind} {target.name} gets {_said(entry.rule)}")
+                    (
+                        key,
+                        Turn(entry.rule, at),
+                        f"{target.kind} {target.name} gets {_said(entry.rule)}",
+                    )
                 )
                 if entry.rule.once:
                     break

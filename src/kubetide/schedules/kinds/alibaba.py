@@ -181,6 +181,11 @@ def skipped(table: Table, rule: Rule, expression: str, due: Instant, now: Instan
     )
 
 
+def is_new(mark: Mark) -> bool:
+    """Return whether nothing has come of a job since it was submitted, at ``mark.at``."""
+    return mark.state == SUBMITTED and not mark.message
+
+
 def is_done(mark: Mark) -> bool:
     """Return whether a job that runs once has had its run."""
     return mark.rule.once and mark.state in {SUCCEED, FAILED}
