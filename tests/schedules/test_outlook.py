@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object
+from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.decide import absorb, decide, targets_due
 from kubetide.schedules.decision import Outcome
 from kubetide.schedules.entry import ENTRY
-from kubetide.schedules.outlook import lines
+from kubetide.schedules.outlook import lines, turns
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.tables import Delta, View
 from kubetide.units.time import Instant, hours, seconds
@@ -52,3 +52,14 @@ def test_windows_that_an_annotation_pauses_say_so():
     assert found[-1] == "paused by its annotation: the size stays as it is"
     [explainer] = ENTRY.explainers
     assert explainer.targets(core) == {"web/shop": "Deployment/web/shop"}
+
+
+def test_the_bounds_of_an_hpa_are_named_where_a_size_stands_beside_them():
+    """The bounds are written, so they are what the answer and the plan say."""
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    crons = [{"name": "up", "schedule": "0 0 8 * * *", "targetSize": 7, "minSize": 2, "maxSize": 9}]
+    loop = Loop(table("HorizontalPodCronscaler", scaleTarget=target, crons=crons))
+    loop.look(START)
+    assert explained(loop, START)[1][2].endswith("comes up (0 0 8 * * *): bounds 2 to 9")
+    [(_, _, text)] = turns(loop.state, START, Instant(START + hours(24)))
+    assert text == "HorizontalPodAutoscaler shop gets up (0 0 8 * * *): bounds 2 to 9"

@@ -87,7 +87,8 @@ def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, s
     """Return all activations of tables between two times, each with its effect on the target."""
     found: list[tuple[Key, Turn, str]] = []
     for key in sorted(state.tables):
-        target = state.tables[key].target
+        table = state.tables[key]
+        target = table.target
         for entry in _followed(state, key):
             at: Instant | None = now
             for _ in range(_MOST_TURNS):
@@ -102,7 +103,7 @@ def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, s
                     (
                         key,
                         Turn(entry.rule, at),
-                        f"{target.kind} {target.name} gets {_said(entry.rule)}",
+                        f"{target.kind} {target.name} gets {_said(entry.rule, table)}",
                     )
                 )
                 if entry.rule.once:
@@ -188,14 +189,14 @@ def _lines_of(state: State, key: Key, now: Instant) -> list[str]:
         found.append(
             "no rule has begun since it was created"
             if held is None
-            else f"due since {format_rfc3339(held.at)}, and not carried out yet: {_said(held.rule)}"
+            else f"due since {format_rfc3339(held.at)}, and not carried out yet: {_said(held.rule, table)}"
             if failing
-            else f"since {format_rfc3339(held.at)} holds {_said(held.rule)}"
+            else f"since {format_rfc3339(held.at)} holds {_said(held.rule, table)}"
         )
         found.append(
             "nothing comes next"
             if next_one is None
-            else f"at {format_rfc3339(next_one.at)} comes {_said(next_one.rule)}"
+            else f"at {format_rfc3339(next_one.at)} comes {_said(next_one.rule, table)}"
         )
     progress = state.progress[key]
     found += [f"{mark.rule.name}: {mark.state} {mark.message}".rstrip() for mark in progress.marks]
@@ -237,7 +238,10 @@ def _told(bounds: Bounds) -> str:
     return f"{said} replicas, by {', '.join(bounds.rules)}" if said else "no rule holds"
 
 
-def _said(rule: Rule) -> str:
+def _said(rule: Rule, table: Table) -> str:
     low, high = ("none" if one is None else one for one in (rule.minimum, rule.maximum))
-    what = f"{rule.size} replicas" if rule.size is not None else f"bounds {low} to {high}"
+    # Beside the bounds of an HPA a size has no effect.
+    has_bounds = rule.minimum is not None or rule.maximum is not None
+    bounds = rule.size is None or (is_hpa(table.target) and has_bounds)
+    what = f"bounds {low} to {high}" if bounds else f"{rule.size} replicas"
     return f"{rule.name or 'the rule'} ({rule.schedule}): {what}"
