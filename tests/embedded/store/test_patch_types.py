@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubetide.embedded.apiserver.store import Options, Request, Rest, Store
-from kubetide.objects.kinds import DEPLOYMENTS, PODS
+from kubetide.objects.kinds import DEPLOYMENTS, PODS, REPLICATION_CONTROLLERS, STORED_KINDS
 from kubetide.ports.errors import Conflict, Unclassified
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339
@@ -63,6 +63,17 @@ def test_the_scale_is_patched_too(rest):
     """A strategic patch of the scale sets replicas."""
     rest.handle(Request("create", DEPLOYMENTS, "default", body=builders.deployment("web")))
     assert patch(rest, DEPLOYMENTS, "web", {"spec": {"replicas": 7}}, "scale")["spec"]["replicas"] == 7
+
+
+def test_the_scale_of_a_replication_controller_has_its_labels_as_selector():
+    """Its selector is a plain map; none selects everything, as upstream prints it. Source: Kubernetes ScaleREST."""
+    rest = Rest(Store((*STORED_KINDS, REPLICATION_CONTROLLERS)), FixedClock(), seed=1)
+    for name, selector, text in (("a", {"tier": "x", "app": "web"}, "app=web,tier=x"), ("b", None, "")):
+        spec = {"replicas": 2, "selector": selector}
+        body = {"metadata": {"name": name}, "spec": spec}
+        rest.handle(Request("create", REPLICATION_CONTROLLERS, "default", body=body))
+        scale = patch(rest, REPLICATION_CONTROLLERS, name, {"spec": {"replicas": 3}}, "scale")
+        assert (scale["spec"]["replicas"], scale["status"]["selector"]) == (3, text)
 
 
 def test_preconditions_and_faults_are_refused(rest):

@@ -8,8 +8,9 @@ from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind, va
 from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import LabelSelector
 from kubetide.objects.statefulset import StatefulSet
-from kubetide.objects.workload import Deployment, ReplicaSet, Scale
+from kubetide.objects.workload import Deployment, ReplicaSet, ReplicationController, Scale
 from kubetide.ports.errors import BadRequest, InternalError, Invalid
 from kubetide.units.selectors import Selector
 
@@ -18,15 +19,19 @@ SCALE = Kind("autoscaling", "v1", "Scale", "scales", Scale)
 
 
 def scale_of(kind: Kind[Any], revision: Revision) -> Revision:
-    """Return the Scale of a Deployment, a ReplicaSet or a StatefulSet, at the version of that object."""
+    """Return the Scale of a built-in workload that has one, at the version of that object."""
     if isinstance(kind, CustomKind):
         return _scale_of_custom(kind, revision)
-    workload: Deployment | ReplicaSet | StatefulSet = revision.read_as(kind.model)
+    workload: Deployment | ReplicaSet | StatefulSet | ReplicationController = revision.read_as(kind.model)
+    if isinstance(workload, ReplicationController):
+        selector: LabelSelector | None = LabelSelector(match_labels=workload.spec.selector)
+    else:
+        selector = workload.spec.selector
     return _scale(
         revision,
         workload.spec.replicas or 0,
         workload.status.replicas,
-        str(Selector.from_object(workload.spec.selector)),
+        str(Selector.from_object(selector)),
     )
 
 
