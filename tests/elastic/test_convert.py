@@ -41,6 +41,11 @@ def obj(api_version, kind, name, spec):
     return st.fixed_dictionaries(fields)
 
 
+def lists_by_name(rule):
+    """Of two rules of one name nobody knows which is followed."""
+    return st.lists(rule, min_size=1, max_size=3, unique_by=lambda one: one["name"])
+
+
 def reference(name="web"):
     return st.just({**DEPLOYMENT, "name": name})
 
@@ -91,7 +96,7 @@ VPA = obj(
 
 
 def hpc(target, cron):
-    spec = st.fixed_dictionaries({"scaleTarget": target, "crons": st.lists(cron, min_size=1, max_size=3)})
+    spec = st.fixed_dictionaries({"scaleTarget": target, "crons": lists_by_name(cron)})
     return obj("autoscaling.cloud.tencent.com/v1", "HorizontalPodCronscaler", NAMES, spec)
 
 
@@ -120,16 +125,14 @@ ALIBABA = obj(
     st.fixed_dictionaries(
         {
             "scaleTargetRef": reference(),
-            "jobs": st.lists(
+            "jobs": lists_by_name(
                 st.fixed_dictionaries(
                     {
                         "name": NAMES,
                         "schedule": st.one_of(SIX, st.just("@date 2026-11-11 00:00:00")),
                         "targetSize": SIZES,
                     }
-                ),
-                min_size=1,
-                max_size=3,
+                )
             ),
         },
         optional={"excludeDates": DATES},
@@ -194,7 +197,7 @@ ELASTIC = obj(
         },
         optional={
             "vertical": st.fixed_dictionaries({}, optional=VERTICAL_OPTIONAL),
-            "schedule": st.fixed_dictionaries({"rules": st.lists(RULE, min_size=1, max_size=3)}),
+            "schedule": st.fixed_dictionaries({"rules": lists_by_name(RULE)}),
             "forecast": st.fixed_dictionaries(
                 {"mode": st.sampled_from(["calendar", "strict", "none"])},
                 optional={"timeZone": st.just("Europe/Berlin")},

@@ -19,12 +19,13 @@ from kubetide.elastic.convert.origin import (
     named,
     origins_of,
 )
-from kubetide.elastic.convert.tables import FORMS, Form, is_hpa
+from kubetide.elastic.convert.tables import FORMS, Form, is_hpa, target_problems
 from kubetide.elastic.sections import problems_of
 from kubetide.horizontal.options.annotations import FORECAST, FORECAST_ZONE, FORECASTS
 from kubetide.objects.base import Json
 from kubetide.objects.elastic import ElasticSpec
 from kubetide.objects.kinds import HPAS, VPAS, Kind
+from kubetide.schedules.kinds.elastic import schedule_problems
 
 
 def from_elastic(objects: Sequence[Json]) -> Converted:
@@ -63,16 +64,12 @@ def _parts(obj: Json) -> list[Json]:
 def _checked(obj: Json) -> Json:
     """Return the spec; each section that is null is left out. Raises NotConvertible for what no server would take."""
     spec = {name: value for name, value in (obj.get("spec") or {}).items() if value is not None}
-    problems = list(problems_of(msgspec.convert(spec, ElasticSpec)))
-    schedule = spec.get(SCHEDULE) or {}
-    if SCHEDULE in spec and schedule.get("rules") is None:
+    read = msgspec.convert(spec, ElasticSpec)
+    problems = [*problems_of(read), *target_problems(spec.get("targetRef") or {})]
+    if read.schedule is not None and read.schedule.rules is None:
         problems.append("spec.schedule.rules: is missing")
-    for place, rule in enumerate(schedule.get("rules") or ()):
-        at = f"spec.schedule.rules[{place}]"
-        if not rule.get("name"):
-            problems.append(f"{at}.name: is missing")
-        if not (rule.get("at") or rule.get("start") or rule.get("end")):
-            problems.append(f"{at}.at: write either at, or start and end")
+    elif read.schedule is not None:
+        problems += schedule_problems(read.schedule)
     if problems:
         raise NotConvertible(f"{named(obj)}: {'; '.join(problems)}")
     return spec

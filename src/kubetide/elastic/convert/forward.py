@@ -17,13 +17,14 @@ from kubetide.elastic.convert.origin import (
     merged_metadata,
     named,
 )
-from kubetide.elastic.convert.tables import FORMS, is_hpa
+from kubetide.elastic.convert.tables import FORMS, is_hpa, target_problems
 from kubetide.elastic.sections import TargetKey, problems_of, target_key
 from kubetide.horizontal.options.annotations import FORECAST, FORECAST_ZONE, FORECASTS
 from kubetide.objects.base import Json
 from kubetide.objects.elastic import ElasticSpec
 from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, SCALED_OBJECTS, VPAS
+from kubetide.schedules.kinds.elastic import schedule_problems
 
 SECTION_OF: Final = {HPAS.kind: HORIZONTAL, VPAS.kind: VERTICAL, **dict.fromkeys(FORMS, SCHEDULE)}
 """Which section an object of a kind becomes."""
@@ -139,7 +140,10 @@ def _made(key: TargetKey, target: _Target, taken: set[tuple[str, str]]) -> Json:
     metadata = merged_metadata(name, key[2], sources)
     if HORIZONTAL in parts:
         _move_forecast(metadata, spec)
-    problems = problems_of(msgspec.convert(spec, ElasticSpec))
+    read = msgspec.convert(spec, ElasticSpec)
+    problems = [*problems_of(read), *target_problems(target.reference)]
+    if read.schedule is not None:
+        problems += schedule_problems(read.schedule)
     if problems:
         raise NotConvertible(f"{named(first)}: {'; '.join(problems)}")
     return {

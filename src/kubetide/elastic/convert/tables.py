@@ -34,6 +34,11 @@ def is_hpa(reference: Json) -> bool:
     return str(reference.get("kind") or "").lower() == HPAS.kind.lower() and group == HPAS.group
 
 
+def target_problems(reference: Json) -> list[str]:
+    """Return why nothing can scale a target."""
+    return ["spec.targetRef: an HPA has no scale; name its target"] if is_hpa(reference) else []
+
+
 def _exclusions(entry: Json) -> Json:
     return {"excludeDates": entry["excludeDates"]} if entry.get("excludeDates") else {}
 

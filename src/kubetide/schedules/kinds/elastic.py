@@ -16,7 +16,7 @@ from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at
 from kubetide.schedules.tables import Bounds, Limits, Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.bounds import floor_of, size_within
-from kubetide.schedules.times.plans import Forms
+from kubetide.schedules.times.plans import Forms, plan_of
 from kubetide.schedules.times.reading import DAYS, FIVE, SIX_STRICT
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
@@ -41,6 +41,22 @@ def _read(found: ElasticWorkload) -> Table:
         limits=base,
         refused=refused,
     )
+
+
+def schedule_problems(schedule: ScheduleSection) -> list[str]:
+    """Return what of a schedule is not followed: refused fields, names that stand twice, and texts that cannot be read."""
+    refused = _refusals(schedule)
+    if refused:
+        return refused
+    rules = tuple(_rules(schedule))
+    names = [rule.name for rule in rules]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    target = Target("", "", "", "")
+    table = Table(ELASTIC_WORKLOADS.kind, "", "", "", target=target, rules=rules, created=Instant(0))
+    return [
+        *(f"spec.schedule.rules: the name {name!r} stands {names.count(name)} times" for name in twice),
+        *(f"spec.schedule.rules: {text}" for text in plan_of(table, MODE.forms, "UTC").warnings),
+    ]
 
 
 def _rules(schedule: ScheduleSection) -> list[Rule]:
