@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.forecast.grid import LOOKED_BACK, PERIODS, STEP, Lengths
+from kubetide.forecast.grid import CLOCK_AHEAD, LOOKED_BACK, PERIODS, STEP, Lengths
 from kubetide.forecast.zones import Zones
 from kubetide.units.time import Duration, Instant, hours
 from kubetide.units.vectors import BoolVector, Int64Vector
@@ -126,21 +126,52 @@ class Calendar:
         """Apply the next step of all slots.
 
         Args:
-            index: Of the step; those that were left out since the last one count as not known.
+            index: Of the step; those that were left out since the last one count as not known. One at most an hour
+                before the last one is left out; further back a clock that was ahead was set back.
             mean, peak: (slots,) load; NaN where it is not known.
             learns: (slots,) whether an onset now would be one of the load: not after an outage or in a rollout.
         """
         last = self.index
         if last is not None:
             if index <= last:
-                return
-            unknown = np.full(self._size, np.nan, np.float32)
-            never = np.zeros(self._size, np.bool_)
-            # After a longer time nothing of the recent past is left, and the steps between make no difference.
-            first = max(last + 1, index - self.history_steps)
-            for missed in range(first, index):
-                self._take(missed, unknown, unknown, never)
+                if (last - index) * self.step <= CLOCK_AHEAD:
+                    return
+                self._go_back(index, last)
+            else:
+                self._skip(last + 1, index)
         self._take(index, mean, peak, learns)
+
+    def _skip(self, first: int, index: int) -> None:
+        """Count the steps from ``first`` up to ``index`` as not known."""
+        unknown = np.full(self._size, np.nan, np.float32)
+        never = np.zeros(self._size, np.bool_)
+        begin = first + 2 * self.recent
+        for missed in range(first, min(begin, index)):
+            self._take(missed, unknown, unknown, never)
+        if begin >= index:
+            return
+        # After so long nothing of the recent past is left: each further step only takes away what is old.
+        self._clear_onsets(max(begin, index - self.history_steps), index)
+        self.hits *= self._decay ** (index - begin)
+        self.trials *= self._decay ** (index - begin)
+        for hour in range((begin - 1) // self._an_hour + 1, (index - 1) // self._an_hour + 1)[-25:]:
+            self.hour_peaks[hour % 25] = 0.0
+        self.index = index - 1
+
+    def _go_back(self, index: int, last: int) -> None:
+        """Forget what a clock that was ahead brought; what came before it stays, as far as it reaches."""
+        self.means[:] = self.peaks[:] = np.nan
+        self.forecast[:] = self.period_of[:] = 0
+        self._clear_onsets(index, min(last + 1, index + self.history_steps))
+
+    def _clear_onsets(self, first: int, end: int) -> None:
+        """Clear the onsets that the steps from ``first`` up to ``end`` note."""
+        noted = np.arange(first, end) - self.lengths.size - self.lengths.near
+        self.onsets[noted % self.history_steps] = 0.0
+
+    @property
+    def _an_hour(self) -> int:
+        return max(1, int(hours(1) // self.step))
 
     def _take(self, index: int, mean: Float32Vector, peak: Float32Vector, learns: BoolVector) -> None:
         n = self.lengths
@@ -151,7 +182,7 @@ class Calendar:
         self._forecast_at(index + n.nodes_before)
 
     def _note_hour(self, index: int, peak: Float32Vector) -> None:
-        hour, begins = divmod(index, max(1, int(hours(1) // self.step)))
+        hour, begins = divmod(index, self._an_hour)
         row = self.hour_peaks[hour % 25]
         if not begins:
             row[:] = 0.0

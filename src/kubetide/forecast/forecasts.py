@@ -17,6 +17,7 @@ import numpy as np
 
 from kubetide.forecast.calendar import HALF_LIFE, HIT, MARGIN, Calendar, Float32Vector
 from kubetide.forecast.forecaster import Forecaster
+from kubetide.forecast.grid import CLOCK_AHEAD
 from kubetide.forecast.headroom import Headroom, HeadroomScore
 from kubetide.forecast.long_window import LongWindow
 from kubetide.forecast.memory import dumped, restore
@@ -207,12 +208,18 @@ class Forecasts(Generic[K]):
         for key, one in seen:
             self._slot(key)
             row = self._rows[key]
-            if row.step not in {-1, step} and row.step > (newest if newest is not None else -1):
+            if -1 < row.step < step and (newest is None or self._is_next(row.step, newest)):
                 self._advance(row.step, step - 1)
                 newest = self.calendar.index
             self._gather(row, one, now, step, key)
 
+    def _is_next(self, step: int, newest: int) -> bool:
+        """Return whether a step comes after the newest one, or a clock that was ahead was set back since."""
+        return step > newest or (newest - step) * self.calendar.step > CLOCK_AHEAD
+
     def _gather(self, row: Row, one: Seen, now: Instant, step: int, key: K) -> None:
+        if row.last > after(now, CLOCK_AHEAD):
+            row.outage, row.before, row.learns_from = None, (None, None), after(now, self._settling)
         if row.step != step:
             row.step, row.sum, row.count, row.peak = step, 0.0, 0, 0.0
         if one.rolling or one.load is None:

@@ -18,6 +18,9 @@ PERIODS: Final = (
 )  # fmt: skip
 """After so long an onset may come again."""
 
+CLOCK_AHEAD: Final = hours(1)
+"""If a tick or step is further before the last one, the clock was ahead, and what it brought is forgotten."""
+
 LOOKED_BACK: Final = 3
 """So many of the last occurrences of a phase are looked at; the second largest of them is forecast."""
 

@@ -72,6 +72,10 @@ class SecondStage:
         """Apply a step; from time to time score and forecast again."""
         for missed in range(max(self.index + 1, index - self.rows), index):
             self.history[missed % self.rows] = np.nan
+        if index <= self.index:  # a clock that was ahead was set back
+            for ahead in range(index, min(self.index + 1, index + self.rows)):
+                self.history[ahead % self.rows] = np.nan
+            self.predicted[:] = np.nan
         self.history[index % self.rows] = mean
         self.index = index
         if index % int(EVERY // self.step) == 0:
