@@ -87,6 +87,15 @@ def test_a_year_takes_no_year_of_steps():
     assert calendar.day_peak()[0] == 10.0
 
 
+def test_onsets_that_are_not_over_yet_come_from_no_older_week():
+    """Two hours ahead of an onset of half an hour's period, no load of three weeks before stands in for one to come."""
+    calendar, quiet = Calendar(), np.full(4, 10.0, np.float32)
+    learns = np.ones(4, np.bool_)
+    calendar.advance(calendar.history_steps, quiet, quiet, learns)
+    calendar.onsets[:] = 50.0
+    assert not calendar._recurring(calendar.history_steps + 100, 30, 0).any()
+
+
 def test_a_second_stage_forgets_what_a_clock_ahead_brought():
     """Loads of a time to come are no history."""
 

@@ -228,6 +228,9 @@ class Calendar:
         return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
     def _onset(self, at: int, back: int, number: int) -> Float32Vector:
+        if self.index is not None and at - back > self.index - self.lengths.size - self.lengths.near:
+            # Not noted yet: the row still has what was three weeks before.
+            return np.zeros(self._size, np.float32)
         row = self.onsets[(at - back) % self.history_steps]
         if self.periods[number] >= hours(24) and self.zones.any:
             # Days and weeks are those of the workload's own clock.
