@@ -9,11 +9,10 @@ from grpc import aio
 
 from kubetide.clouds.externalgrpc.messages import encode
 from kubetide.elastic.keda.messages import MESSAGES, METHODS, SERVICE
-from kubetide.elastic.keda.sources import Source, Trigger
+from kubetide.elastic.keda.sources import LARGEST, Source, Trigger
 from kubetide.ports.errors import MetricsError
 
 _TIMEOUT_S: Final = 3.0
-_MOST: Final = 2**63 / 1000
 
 
 class ExternalScalers:
@@ -29,10 +28,16 @@ class ExternalScalers:
     async def metric_specs(self, source: Source, trigger: Trigger) -> tuple[tuple[str, int], ...]:
         """Return the metrics of a trigger: names, and targets in thousandths. Raises MetricsError."""
         found = await self._ask(trigger, "GetMetricSpec", _reference(source, trigger))
-        return tuple(
+        specs = tuple(
             (one.metricName, _milli(one.metricName, one.targetSizeFloat or one.targetSize))
             for one in found.metricSpecs
         )
+        for name, target in specs:
+            if not target:
+                raise MetricsError(
+                    f"the target of {name} is 0 at {trigger.address}; it must be at least 0.001"
+                )
+        return specs
 
     async def metrics(self, source: Source, trigger: Trigger, name: str) -> list[int]:
         """Return the values of a metric, in thousandths. Raises MetricsError."""
@@ -70,6 +75,6 @@ def _reference(source: Source, trigger: Trigger) -> Any:
 
 
 def _milli(name: str, value: float) -> int:
-    if not math.isfinite(value) or not 0 <= value < _MOST:
+    if not math.isfinite(value) or not 0 <= value < LARGEST:
         raise MetricsError(f"{name} is {value}, which is no number of things")
     return round(value * 1000)

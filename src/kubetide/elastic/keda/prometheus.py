@@ -11,14 +11,13 @@ from typing import Final
 
 from kubetide.cluster import Connection
 from kubetide.cluster.metric_ports.prometheus import PrometheusClient
-from kubetide.elastic.keda.sources import Source, Trigger
+from kubetide.elastic.keda.sources import LARGEST, Source, Trigger
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.units.time import seconds
 
 METRIC: Final = "prometheus"
 _PATIENCE: Final = seconds(3)
-_MOST: Final = 2**63 / 1000
 
 
 class PrometheusQueries:
@@ -43,7 +42,7 @@ class PrometheusQueries:
         """Return the value in thousandths. Raises MetricsError."""
         del source, name
         value = await self._value(trigger)
-        if not 0 <= value < _MOST:
+        if not 0 <= value < LARGEST:
             raise MetricsError(f"{trigger.metadata['query']} is {value:g}, which is no number of things")
         return [round(value * 1000)]
 

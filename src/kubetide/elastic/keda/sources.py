@@ -42,6 +42,8 @@ LABEL: Final = "scaledobject.keda.sh/name"
 _PREFIX: Final = "keda-hpa-"
 _ADDRESSES: Final = {EXTERNAL: "scalerAddress", PROMETHEUS: "serverAddress"}
 _OF_PROMETHEUS: Final = ("serverAddress", "query", "threshold", "activationThreshold", "ignoreNullValues")
+LARGEST: Final = 2**63 / 1000
+"""No metric reaches it: in thousandths it is no quantity any more."""
 _TLS: Final = ("enableTLS", "unsafeSsl", "tlsCertFile", "tlsClientCert", "caCert")
 
 
@@ -194,7 +196,7 @@ def _prometheus_refusals(at: str, data: Mapping[str, Any]) -> Iterable[str]:
             number = float(text)
         except ValueError:
             number = math.nan
-        if not (math.isfinite(number) and number >= least):
+        if not (abs(number) < LARGEST and number >= least):
             yield f"{at}.metadata.{name}: {text!r} is no number{bound}"
 
 
