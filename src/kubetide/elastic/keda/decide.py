@@ -78,7 +78,8 @@ def decide(state: State, now: Instant) -> Commands:
             if text not in memory.warned:
                 notices.append(Notice(key, "Warning", INVALID, text))
                 reasons.append(VOCABULARY.reason("Warned", "/".join(key), why=text))
-        last, rests = memory.last_active, False
+        # A clock that was ahead would let a target rest until that time comes.
+        last, rests = memory.last_active and min(memory.last_active, now), False
         if answer is not None and state.follows(key):
             if answer.active:
                 last = now

@@ -6,7 +6,7 @@ import msgspec
 
 from kubetide.elastic.keda.sources import Asked, Source
 from kubetide.objects.meta import Key
-from kubetide.units.time import Instant
+from kubetide.units.time import Instant, after
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -85,8 +85,12 @@ class State:
         self.answers = {one.key: one for one in delta.answers}
 
     def due(self, now: Instant) -> list[Key]:
-        """Return the objects to evaluate, sorted."""
-        return sorted(key for key, one in self.memory.items() if one.due <= now)
+        """Return the objects to evaluate, sorted; none is due later than after its interval but by a clock set back."""
+        return sorted(
+            key
+            for key, one in self.memory.items()
+            if not now < one.due <= after(now, self.sources[key].polling)
+        )
 
     def follows(self, key: Key) -> bool:
         """Return whether an object is followed."""
