@@ -2,12 +2,155 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import asynccontextmanager, suppress
+
 import pytest
+from tests.elastic.scalers import QueueScaler, serving
 from tests.elastic.test_keda import NOW, PROMETHEUS, START, answer, source
 
+from kubetide.elastic.keda.controller.controller import ScaledObjectsController
 from kubetide.elastic.keda.decide import absorb, decide
 from kubetide.elastic.keda.state import Answer, Delta, State
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.loop import NoSettings, Parts
+from kubetide.objects.kinds import DEPLOYMENTS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
+from kubetide.plan.board import Board
+from kubetide.ports.errors import Unavailable
+from kubetide.runtime.timing.clock import run_real
+from kubetide.testing import builders
 from kubetide.units.time import Instant, after, hours, minutes, seconds
+from kubetide.watching import Caches
+
+
+class FlakyCluster(EmbeddedCluster):
+    """Fails as many writes of statuses as ``failures`` says."""
+
+    failures = 0
+
+    async def patch(self, kind, name, patch, **how):
+        if self.failures and kind is SCALED_OBJECTS:
+            self.failures -= 1
+            raise Unavailable("try again")
+        return await super().patch(kind, name, patch, **how)
+
+
+class Silent:
+    """Keeps no records."""
+
+    def wants_full(self, loop):
+        return False
+
+    def write(self, record, state=None):
+        pass
+
+
+@asynccontextmanager
+async def controller(clock, *addresses):
+    """A controller beside a ScaledObject of one trigger per address, whose deletion waits for a finalizer."""
+    cluster = FlakyCluster(Store((*STORED_KINDS, *TIME_TABLE_KINDS)), clock, seed=1)
+    await cluster.create(DEPLOYMENTS, builders.deployment("worker", replicas=3), namespace="default")
+    triggers = [
+        {"type": "external", "metadata": {"scalerAddress": one, "list": "orders", "target": "5"}}
+        for one in addresses
+    ]
+    spec = {"scaleTargetRef": {"name": "worker"}, "pollingInterval": 1, "triggers": triggers}
+    meta = {"name": "worker", "finalizers": ["keda.sh/finalizer"]}
+    await cluster.create(SCALED_OBJECTS, {"metadata": meta, "spec": spec}, namespace="default")
+    caches = Caches(cluster, clock)
+    parts = Parts(cluster=cluster, clock=clock, recorder=Silent(), caches=caches, board=Board())
+    made = ScaledObjectsController(parts, NoSettings())
+    task = asyncio.create_task(caches.run())
+    await made.synced()
+    await made.tick()
+    try:
+        yield made, cluster
+    finally:
+        await made.close()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def shown(loop):
+    """The names of the metrics of the HPA that the horizontal loop is shown."""
+    return [
+        metric.external.metric.name
+        for found in loop.shows.shown.by_resource["horizontalpodautoscalers.autoscaling"].values()
+        for metric in found.spec.metrics
+    ]
+
+
+def test_a_server_that_is_silent_takes_its_metric_from_no_hpa():
+    """With two triggers the HPA keeps both metrics while one server is down, so that it takes nothing away."""
+
+    async def run(clock):
+        first, second = QueueScaler(lambda _: 20), QueueScaler(lambda _: 9)
+        async with (
+            serving(first) as one,
+            serving(second) as other,
+            controller(clock, one, other) as (loop, _),
+        ):
+            assert shown(loop) == ["s0-waiting", "s1-waiting"]
+            second.error = "restarting"
+            await clock.sleep(seconds(1.1))
+            await loop.tick()
+            assert shown(loop) == ["s0-waiting", "s1-waiting"]
+            assert "triggers[1]" in loop.state.memory["default", "worker"].warned[0]
+
+    run_real(run)
+
+
+def test_a_status_whose_write_fails_is_written_at_the_next_tick():
+    """The status shows what is, also where nothing changes any more."""
+
+    async def run(clock):
+        scaler = QueueScaler(lambda _: 0)
+        async with serving(scaler) as address, controller(clock, address) as (loop, cluster):
+            scaler.error, cluster.failures = "restarting", 1
+            ready = []
+            for _ in range(3):
+                found = await cluster.get(SCALED_OBJECTS.untyped, "worker", namespace="default")
+                ready.append(found["status"]["conditions"][0]["reason"])
+                await clock.sleep(seconds(1.1))
+                await loop.tick()
+            assert ready == ["ScaledObjectReady", "ScaledObjectReady", "TriggerError"]
+
+    run_real(run)
+
+
+def test_an_object_that_is_being_deleted_is_no_longer_followed():
+    """KEDA's finalizer, which nobody takes away without KEDA, keeps no workload under an autoscaler."""
+
+    async def run(clock):
+        async with (
+            serving(QueueScaler(lambda _: 20)) as address,
+            controller(clock, address) as (loop, cluster),
+        ):
+            assert shown(loop)
+            await cluster.delete(SCALED_OBJECTS, "worker", namespace="default")
+            await clock.sleep(seconds(0.2))
+            await loop.tick()
+            assert shown(loop) == []
+            assert loop.state.sources == {}
+
+    run_real(run)
+
+
+def test_a_target_of_0_is_an_error_of_the_server():
+    """An HPA with it could not be, and says nothing."""
+
+    async def run(clock):
+        class Careless(QueueScaler):
+            async def GetMetricSpec(self, request, context):
+                request.scalerMetadata["target"] = "0.0004"
+                return await super().GetMetricSpec(request, context)
+
+        async with serving(Careless(lambda _: 20)) as address, controller(clock, address) as (loop, _):
+            assert "the target of waiting is 0" in loop.state.memory["default", "worker"].warned[0]
+            assert shown(loop) == []
+
+    run_real(run)
 
 
 @pytest.mark.parametrize("threshold", ["1e308", "1e17"])

@@ -20,6 +20,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJECTS, STATEFUL_SETS, Kind
 from kubetide.objects.meta import Key, ObjectMeta
+from kubetide.objects.timetables import ScaledObject
 from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
 from kubetide.units.time import Duration, Instant, seconds
 
@@ -31,6 +32,11 @@ _LIMIT: Final = 10
 def _name_only(found: Any) -> Any:
     """Return what an HPA is to be known by."""
     return ObjectMeta(namespace=found.metadata.namespace, name=found.metadata.name)
+
+
+def _is_followed(found: ScaledObject) -> bool:
+    """Return whether an object is this loop's and stays: one that waits for a finalizer might as well be gone."""
+    return is_ours(found) and not found.metadata.deletion_timestamp
 
 
 class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome], Result]):
@@ -49,6 +55,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         }
         self.servers = Servers(parts.clock)
         self.shows = QueueHpas(self._informer)
+        self._unwritten: dict[Key, Any] = {}
 
     @property
     def period(self) -> Duration:
@@ -106,8 +113,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     def _changes(self) -> Delta:
         changed = sorted(self._feed.drain().items())
-        ours = [(key, one) for key, one in changed if one is not None and is_ours(one)]
-        gone = [key for key, one in changed if one is None or not is_ours(one)]
+        ours = [(key, one) for key, one in changed if one is not None and _is_followed(one)]
+        gone = [key for key, one in changed if one is None or not _is_followed(one)]
         known = {*self.state.sources, *(key for key, _ in ours)} - {*gone}
         served = [key for key in sorted(known) if (key[0], hpa_name(key[1])) in self._hpas.objects]
         return Delta(tuple(read_source(one) for _, one in ours), tuple(gone), tuple(served))
@@ -128,13 +135,20 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         return Answer(key, active, error, metrics, scale.spec.replicas, version)
 
     async def _ask_one(self, source: Source, trigger: Trigger) -> tuple[bool, tuple[Asked, ...], str]:
+        server, active = self.servers.of(trigger), False
+        problems = []
         try:
-            server = self.servers.of(trigger)
             active = await server.is_active(source, trigger)
-            specs = await server.metric_specs(source, trigger)
         except MetricsError as error:
-            return False, (), f"triggers[{trigger.place}]: {error}"
-        return active, tuple(Asked(trigger.place, name, target) for name, target in specs), ""
+            problems.append(error)
+        try:
+            specs = await server.metric_specs(source, trigger)
+            asked = tuple(Asked(trigger.place, name, target) for name, target in specs)
+        except MetricsError as error:
+            problems.append(error)
+            # Without its metric the HPA would go by the others alone, and take away what this one needs.
+            asked = self.shows.known(source, trigger)
+        return active, asked, f"triggers[{trigger.place}]: {problems[0]}" if problems else ""
 
     async def _kind_of(self, source: Source) -> Kind[Any]:
         """Return the kind of a target. Raises NotFound."""
@@ -159,8 +173,9 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     async def report(self, commands: Commands, result: Result) -> None:
         """Show the HPAs of the queried objects; write statuses and events."""
         self._show(self.state.answers.values())
-        for key, status in commands.statuses:
-            await self._put_status(key, msgspec.json.decode(status))
+        self._unwritten.update({key: msgspec.json.decode(status) for key, status in commands.statuses})
+        for key in sorted(self._unwritten):
+            await self._put_status(key)
         for notice in (*commands.notices, *result.notices):
             await self._emit(notice)
 
@@ -188,13 +203,21 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             if key not in self.state.sources or not self.state.follows(key):
                 self.shows.hide(key)
 
-    async def _put_status(self, key: Key, status: Any) -> None:
+    async def _put_status(self, key: Key) -> None:
+        """Write a status; one that fails is tried again at the next tick."""
         try:
             await self.parts.cluster.patch(
-                SCALED_OBJECTS, key[1], {"status": status}, namespace=key[0], subresource="status"
+                SCALED_OBJECTS,
+                key[1],
+                {"status": self._unwritten[key]},
+                namespace=key[0],
+                subresource="status",
             )
+        except (NotFound, Withheld):
+            pass
         except ApiError:
-            return  # the next change says it
+            return
+        del self._unwritten[key]
 
     async def _emit(self, notice: Notice) -> None:
         found = self._informer.objects.get(notice.key)

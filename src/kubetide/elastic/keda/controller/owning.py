@@ -9,7 +9,7 @@ import msgspec
 
 from kubetide.elastic.controller.shown import Shown
 from kubetide.elastic.keda.servers import Servers
-from kubetide.elastic.keda.sources import LABEL, Asked, Source, hpa_name, hpa_of, owner_name
+from kubetide.elastic.keda.sources import LABEL, Asked, Source, Trigger, hpa_name, hpa_of, owner_name
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import HPAS, SCALED_OBJECTS, Kind
@@ -43,6 +43,13 @@ class QueueHpas:
         known = self.shown.by_resource[HPAS.resource].get((key[0], hpa_name(key[1])))
         status = HpaStatus() if known is None else known.status
         self.shown.show(HPAS, (key[0], hpa_name(key[1])), hpa_of(source, metrics, status))
+
+    def known(self, source: Source, trigger: Trigger) -> tuple[Asked, ...]:
+        """Return the metrics of a trigger as they are shown; none for one that is new or has been edited."""
+        shown = self.sources.get(source.key)
+        if shown is None or shown.uid != source.uid or trigger not in shown.triggers:
+            return ()
+        return tuple(one for one in self.asked[source.key].values() if one.place == trigger.place)
 
     def hide(self, key: Key) -> None:
         """Show no HPA for an object."""
