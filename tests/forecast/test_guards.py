@@ -73,6 +73,13 @@ def test_an_outage_does_not_hold_for_ever():
     assert held[-1] == 0
 
 
+def test_a_load_below_zero_is_no_load():
+    """An external metric below zero, as a difference may be, is no outage that holds fewer than no pods."""
+    player = Player(tick=minutes(1))
+    player.run(lambda minute: 5.0 if minute % 20 > 16 else -10.0, hours(2))
+    assert min(player.pods) == min(player.nodes) == 0
+
+
 def test_the_end_of_a_burst_is_no_outage():
     """A burst that ends in a step goes back to what there was before it: nothing is held."""
     player = Player()

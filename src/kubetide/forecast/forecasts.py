@@ -226,7 +226,7 @@ class Forecasts(Generic[K]):
             row.learns_from = after(now, self._settling)
         passed = min(max(0, now - row.last), minutes(5)) if row.last else 0
         if one.load is not None:
-            load = one.load * one.beyond
+            load = max(one.load * one.beyond, 0.0)  # an external metric may be below zero
             row.sum, row.count, row.peak = row.sum + load, row.count + 1, max(row.peak, load)
             self._look_for_outage(row, load, now, key)
             row.before = row.before[1], load
