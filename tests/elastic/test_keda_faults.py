@@ -55,7 +55,7 @@ async def controller(clock, *addresses):
         for one in addresses
     ]
     spec = {"scaleTargetRef": {"name": "worker"}, "pollingInterval": 1, "triggers": triggers}
-    meta = {"name": "worker", "finalizers": ["keda.sh/finalizer"]}
+    meta = {"name": "worker", "finalizers": ["finalizer.keda.sh"]}
     await cluster.create(SCALED_OBJECTS, {"metadata": meta, "spec": spec}, namespace="default")
     caches = Caches(cluster, clock)
     parts = Parts(cluster=cluster, clock=clock, recorder=Silent(), caches=caches, board=Board())

@@ -59,6 +59,7 @@ from kubetide.objects.field_errors import (
     too_long,
     unsupported,
 )
+from kubetide.objects.kinds import CAPACITY_KINDS, ELASTIC_WORKLOADS, TIME_TABLE_KINDS, VERTICAL_KINDS
 from kubetide.units.names import (
     dns1123_label_errors,
     dns1123_subdomain_errors,
@@ -77,6 +78,13 @@ _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 # The annotations of one object together, as upstream limits them.
 _ANNOTATION_BYTES = 256 * 1024
+# Their objects may have any finalizer, such as finalizer.keda.sh.
+_CUSTOM_GROUPS = frozenset(
+    {
+        "apiextensions.k8s.io",
+        *(one.group for one in (*TIME_TABLE_KINDS, *VERTICAL_KINDS, *CAPACITY_KINDS, ELASTIC_WORKLOADS)),
+    }
+)
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
@@ -147,7 +155,7 @@ def _metadata(kind: Kind[Any], metadata: Json) -> list[FieldError]:
     errors += _owners(metadata.get("ownerReferences") or [])
     names = metadata.get("finalizers") or []
     errors += _finalizers(names)
-    if kind.model is not dict and kind.group != "apiextensions.k8s.io":
+    if kind.model is not dict and kind.group not in _CUSTOM_GROUPS:
         errors += _unqualified_finalizers(names)
     return errors
 
