@@ -406,6 +406,13 @@ CASES = [
         ],
     ),
     (
+        samples.cron_job(schedule="CRON_TZ=UTC 0 * * * *", timeZone="UTC"),
+        [
+            ('spec.schedule: Invalid value: "CRON_TZ=UTC 0 * * * *": '
+            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        ],
+    ),
+    (
         samples.cron_job(timeZone="Moon/Base"),
         ['spec.timeZone: Invalid value: "Moon/Base": unknown time zone Moon/Base'],
     ),

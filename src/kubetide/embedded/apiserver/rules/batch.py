@@ -94,7 +94,7 @@ def validate_cron_job(obj: Json) -> list[FieldError]:
     if not schedule:
         errors.append(required("spec.schedule"))
     else:
-        errors += _schedule(schedule, zone)
+        errors += _schedule(schedule)
     errors += _zone(zone)
     for name in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         errors += check_not_negative(f"spec.{name}", spec.get(name))
@@ -107,18 +107,14 @@ def validate_cron_job(obj: Json) -> list[FieldError]:
     return errors + _job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
 
 
-def _schedule(schedule: str, zone: str | None) -> list[FieldError]:
+def _schedule(schedule: str) -> list[FieldError]:
     errors = []
     try:
         parse_cron(schedule)
     except CronError as error:
         errors.append(invalid("spec.schedule", schedule, str(error)))
     if "TZ" in schedule:
-        detail = (
-            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            if zone is None
-            else "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        )
+        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         errors.append(invalid("spec.schedule", schedule, detail))
     return errors
 
