@@ -10,7 +10,8 @@ from tests.elastic.scalers import QueueScaler, serving
 from tests.elastic.test_keda import NOW, PROMETHEUS, START, answer, source
 
 from kubetide.elastic.keda.controller.controller import ScaledObjectsController
-from kubetide.elastic.keda.decide import absorb, decide
+from kubetide.elastic.keda.decide import Outcome, absorb, decide
+from kubetide.elastic.keda.reasons import VOCABULARY
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import NoSettings, Parts
@@ -173,3 +174,14 @@ def test_objects_are_queried_again_after_the_clock_was_ahead():
     later = after(NOW, minutes(6))
     state.apply(Delta(answers=(answer(3),)))
     assert [one.replicas for one in decide(state, later).writes] == [0]
+
+
+def test_a_size_that_is_only_advised_is_told_as_such():
+    """Nobody is notified at each turn of a start that is not made."""
+    state = State()
+    state.apply(Delta(sources=(source(),), answers=(answer(0, active=True),)))
+    result = absorb(state, decide(state, NOW), [Outcome(withheld=True)], NOW)
+    [reason] = result.reasons
+    assert VOCABULARY.is_fruitless(reason)
+    assert VOCABULARY.text(reason).endswith("its target would go from 0 to 1 replicas; this run only advises")
+    assert result.notices == ()

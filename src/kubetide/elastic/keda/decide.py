@@ -138,7 +138,7 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
         up = write.replicas > write.current
         subject, sizes = "/".join(write.key), {"current": write.current, "size": write.replicas}
         if outcome.withheld:
-            reasons.append(VOCABULARY.reason("Activated" if up else "Deactivated", subject, **sizes))
+            reasons.append(VOCABULARY.reason("Advised", subject, **sizes))
         elif outcome.error:
             reason = "KEDAScaleTargetActivationFailed" if up else "KEDAScaleTargetDeactivationFailed"
             notices.append(Notice(write.key, "Warning", reason, f"Failed to scale {named}: {outcome.error}"))

@@ -10,10 +10,11 @@ VOCABULARY: Final = Vocabulary(
     {
         "Activated": "{subject}: there is work, so its target goes from {current} to {size} replicas",
         "Deactivated": "{subject}: there was no work for the cooldown period, so its target goes from {current} to {size} replicas",
+        "Advised": "{subject}: its target would go from {current} to {size} replicas; this run only advises",
         "Failed": "{subject}: the size of its target could not be written: {error}",
         "Warned": "{subject}: {why}",
     },
-    actions=("Activated", "Deactivated", "Failed"),
-    fruitless=("Failed",),
-    changes={"Activated": ("current", "size"), "Deactivated": ("current", "size")},
+    actions=("Activated", "Deactivated", "Advised", "Failed"),
+    fruitless=("Advised", "Failed"),
+    changes=dict.fromkeys(("Activated", "Deactivated", "Advised"), ("current", "size")),
 )
