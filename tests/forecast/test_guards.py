@@ -73,6 +73,20 @@ def test_an_outage_does_not_hold_for_ever():
     assert held[-1] == 0
 
 
+def test_a_workload_begins_with_nothing_of_one_that_is_gone():
+    """The slot of a deleted workload goes to the next one, which has neither its highest load nor its window."""
+    forecasts, now = Forecasts(0.25), Instant(minutes(1))
+    for _ in range(3):
+        now = Instant(now + minutes(1))
+        forecasts.take([("old", Seen(500.0, 700, 700))], now)
+    assert forecasts.most_of_day("old") == 1000
+    forecasts._held_longer[0] = False
+    forecasts.forget("old")
+    forecasts.take([("new", Seen(2.0, 3, 3))], now)
+    assert forecasts.most_of_day("new") == 0
+    assert forecasts.holds_longer("new")
+
+
 def test_a_load_below_zero_is_no_load():
     """An external metric below zero, as a difference may be, is no outage that holds fewer than no pods."""
     player = Player(tick=minutes(1))

@@ -96,9 +96,9 @@ class Forecasts(Generic[K]):
         slot = self._slots.pop(key, None)
         if slot is not None:
             del self._rows[key]
-            for found in (self._pods, self._nodes):
-                if slot < len(found[0]):
-                    found[0][slot] = 0.0
+            if slot < len(self._cap):
+                self._pods[0][slot] = self._nodes[0][slot] = self._cap[slot] = 0.0
+                self._held_longer[slot], self._by_second[slot] = True, False
             self.came.pop(key, None)
             self.calendar.clear(slot)
             self.long_window.score[:, slot] = 0
