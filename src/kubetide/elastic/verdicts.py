@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -70,7 +70,7 @@ class Scene:
         before = self.workloads.pop(key, None)
         if before is not None:
             touched |= self._by_target[_target(before)]
-            self._by_target[_target(before)].discard(key)
+            _discard(self._by_target, _target(before), key)
             if found is None or found.spec != before.spec:
                 self._problems.pop(key, None)
         if found is not None:
@@ -88,7 +88,7 @@ class Scene:
             if one is not None:
                 touched |= self._by_target.get(one.target, set())
         if before is not None:
-            self._others_by_target[before.target].discard(key)
+            _discard(self._others_by_target, before.target, key)
         if other is not None:
             self.others[key] = other
             self._others_by_target.setdefault(other.target, set()).add(key)
@@ -127,6 +127,16 @@ class Scene:
         for other in self._by_target[target]:
             if other != key and _age(other, self.workloads[other]) < mine:
                 yield f"the older ElasticWorkload {other[1]} is"
+
+
+_K = TypeVar("_K")
+
+
+def _discard(index: dict[TargetKey, set[_K]], target: TargetKey, key: _K) -> None:
+    """Take a key from an index, and its target with the last of them."""
+    index[target].discard(key)
+    if not index[target]:
+        del index[target]
 
 
 def _target(found: ElasticWorkload) -> TargetKey:
