@@ -67,6 +67,17 @@ class SlowCluster(EmbeddedCluster):
         return await super().kinds()
 
 
+class DownCluster(EmbeddedCluster):
+    """Refuses to write statuses of HorizontalPodCronscalers while it is down."""
+
+    down = True
+
+    async def patch(self, kind, name, patch, **how):
+        if self.down and kind is HPCS:
+            raise Unavailable("try again")
+        return await super().patch(kind, name, patch, **how)
+
+
 class World:
     def __init__(self, clock, cluster=EmbeddedCluster):
         self.clock, self.board, self.records = clock, Board(), Records()
@@ -265,3 +276,20 @@ def test_kinds_that_are_found_late_are_found_for_all_who_wait():
             assert found.spec.replicas == 6
 
     play(story, cluster=SlowCluster)
+
+
+def test_a_status_that_could_not_be_written_goes_to_no_other_object_of_the_name():
+    """An object that is deleted and made anew says nothing of what the first one did."""
+
+    async def story(world):
+        await world.add_web()
+        target = {**REFERENCE, "namespace": "default"}
+        for hour in (7, 8):
+            await world.add(HPCS, "sizes", scaleTarget=target, crons=[cron("up", "0 0 8 * * *", 6)])
+            await world.run(hours(hour) + seconds(61))
+            found = await world.cluster.get(HPCS, "sizes", namespace="default")
+            assert (await world.replicas(), found.status.last_schedule_time) == (6, None)
+            await world.cluster.delete(HPCS, "sizes", namespace="default")
+            world.cluster.down = False
+
+    play(story, cluster=DownCluster)

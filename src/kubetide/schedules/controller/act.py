@@ -28,7 +28,8 @@ class Actor:
         self._cluster = cluster
         self._gatherer = gatherer
         self._events = events
-        self._unwritten: dict[Key, Json] = {}
+        self._unwritten: dict[Key, tuple[str, Json]] = {}
+        """By table, its UID and its status."""
 
     async def change(self, commands: Commands) -> list[Outcome]:
         """Change the targets one after another, so that the last listed of two contradicting changes holds."""
@@ -36,7 +37,11 @@ class Actor:
 
     async def report(self, result: Result, state: State) -> None:
         """Write statuses and events."""
-        self._unwritten.update({key: msgspec.json.decode(raw) for key, raw in result.statuses})
+        for key, raw in result.statuses:
+            self._unwritten[key] = state.tables[key].uid, msgspec.json.decode(raw)
+        # Another object of the name has none of what was to be written.
+        uids = {key: state.tables[key].uid for key in self._unwritten if key in state.tables}
+        self._unwritten = {key: one for key, one in self._unwritten.items() if uids.get(key) == one[0]}
         await in_parallel(sorted(self._unwritten), self._write_status, limit=_LIMIT)
         for notice in result.notices:
             table = state.tables.get(notice.table)
@@ -95,7 +100,7 @@ class Actor:
             await self._cluster.patch(
                 kind,
                 own,
-                {"status": self._unwritten[key]},
+                {"status": self._unwritten[key][1]},
                 namespace=namespace,
                 subresource="status" if "status" in kind.subresources else "",
             )
