@@ -205,3 +205,40 @@ def test_a_group_that_a_limit_of_all_groups_holds_says_so(settings, said):
     world = World(nodes=[node("n1")], groups=[group("g", nodes=["n1"]), group("h")], settings=settings)
     world.tick()
     assert [explain_group(world.state, name, world.now).obstacles for name in "gh"] == [said, said]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pod("a", cpu="3"),
+        pod("a", cpu="3", spec={"nodeSelector": {"disk": "ssd"}}),
+        pod("a", cpu="6"),
+        pod("a", cpu="64"),
+        pod("a", spec=LONELY),
+        pod("a", cpu="3", spec={"tolerations": [{"operator": "Exists"}], "nodeSelector": {"disk": "hdd"}}),
+    ],
+    ids=["plain", "selector", "larger", "too large", "affinity", "tolerates"],
+)
+def test_groups_that_are_alike_share_a_remedy_which_is_the_best_of_all(asked):
+    """Three like groups at their maximum, one that is dearer, one with a label, one with a taint, one that is larger."""
+    taint = {"spec": {"taints": [{"key": "team", "value": "b", "effect": "NoSchedule"}]}}
+    made = {
+        "a1": template(labels={"pool": "a1"}),
+        "a2": template(labels={"pool": "a2"}),
+        "a3": template(labels={"pool": "a3"}),
+        "dear": template(labels={"pool": "dear"}),
+        "fast": template(labels={"disk": "ssd"}),
+        "tainted": template(labels={"disk": "hdd"}, **taint),
+        "large": template(cpu="8"),
+    }
+    nodes = [node(f"{name}-n", cpu="8" if name == "large" else "4") for name in made]
+    groups = [
+        group(name, maximum=1, made=one, nodes=[f"{name}-n"], price_per_hour=0.9 if name == "dear" else 0.1)
+        for name, one in made.items()
+    ]
+    full = [pod(f"on-{name}", cpu="8" if name == "large" else "4", node=f"{name}-n") for name in made]
+    world = World(groups=groups, nodes=nodes, pods=[*full, asked])
+    in_short = explain_alike(world.state, [("default", "a")], world.now)
+    each = explained(world)
+    assert (in_short.remedy, in_short.sentence) == (each.remedy, each.sentence)
+    assert {one.group: one.why for one in in_short.groups} == {one.group: one.why for one in each.groups}

@@ -51,12 +51,12 @@ def explain_alike(state: State, keys: Sequence[Key], now: Instant) -> PodExplana
     Raises: KeyError for an unknown pod.
     """
     first, last = min(keys), max(keys)
-    found = explain_pod(state, first, now)
+    found = explain_pod(state, first, now, in_short=True)
     remedy = found.remedy
     if first == last or remedy is None or not any(one.kind in _SHARED for one in remedy.changes):
         return found
     # One node more is enough for the first pod; the last one says how many all of them need.
-    of_last = explain_pod(state, last, now)
+    of_last = explain_pod(state, last, now, in_short=True)
     if of_last.remedy is None or of_last.remedy.group != remedy.group:
         return found
     return replace(found, remedy=of_last.remedy, sentence=of_last.sentence)

@@ -6,6 +6,7 @@ Everything is decided again on a copy of the state; the state that is asked abou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 
 import msgspec
@@ -22,6 +23,7 @@ from kubetide.nodes.explain.prospects import (
 )
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.left_out import left_out_sentence, not_in_tick_sentence
+from kubetide.nodes.explain.waiting.likeness import SharedRemedies, likeness_of
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
@@ -113,8 +115,8 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     consolidated: str = ""
 
 
-def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
-    """Explain one pod. Raises KeyError for an unknown pod."""
+def explain_pod(state: State, key: Key, now: Instant, *, in_short: bool = False) -> PodExplanation:
+    """Explain one pod; ``in_short``: groups that are alike share one remedy. Raises KeyError for an unknown pod."""
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
@@ -136,7 +138,10 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             sentence=not_in_tick_sentence(tick, pod, key),
             result=tick.result,
         )
-    return _by_group(state, supposing, tick, key, verdict)
+    remedies: Supposing | SharedRemedies = supposing
+    if in_short:
+        remedies = SharedRemedies(supposing, partial(likeness_of, state, tick, pod, verdict))
+    return _by_group(state, remedies, tick, key, verdict)
 
 
 def _last_obstacles(groups: Sequence[GroupVerdict]) -> list[str]:
@@ -165,7 +170,7 @@ def _fits(tick: Tick, key: Key) -> PodExplanation | None:
 
 
 def _by_group(
-    state: State, supposing: Supposing, tick: Tick, key: Key, verdict: Verdict | None
+    state: State, supposing: Supposing | SharedRemedies, tick: Tick, key: Key, verdict: Verdict | None
 ) -> PodExplanation:
     """Return which groups take a pod, and what would help if none does."""
     namespace, name = key
@@ -288,7 +293,9 @@ def _holds(verdict: Verdict, key: Key) -> bool:
     return any((pod.metadata.namespace, pod.metadata.name) == key for pod in verdict.pods.pods)
 
 
-def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: Supposing) -> GroupVerdict:
+def _group_verdict(
+    tick: Tick, group: str, verdict: Verdict | None, supposing: Supposing | SharedRemedies
+) -> GroupVerdict:
     template = tick.templates[group]
     source = "" if template is None else template.source
     skipped = tick.skipped.get(group)

@@ -105,6 +105,7 @@ class Supposing:
         self._memory = msgspec.json.encode(self._state.memory)
         self._groups = dict(self._state.groups)
         self._settings = self._state.settings
+        self._plain: Tick | None = None
 
     def unchanged_runs(self) -> Tick:
         """Decide with nothing changed, and ask groups that are skipped all the same. The result holds until the next call."""
@@ -123,7 +124,7 @@ class Supposing:
         if group is not None and group.price_per_hour is None and needs_prices(self._settings.expander):
             changes.append(_give_price(group, supposed))
         for _ in range(_MOST_CHANGES):
-            tick = self._decide(supposed, group_id)
+            tick = self._decide(supposed, group_id) if changes else self._unchanged_tick()
             if _takes(tick, group_id, self._key):
                 return Remedy(group_id, in_one_group(changes, group_id), verified=True) if changes else None
             rejection = _rejection(tick, group_id, self._key)
@@ -138,6 +139,12 @@ class Supposing:
             if changes
             else None
         )
+
+    def _unchanged_tick(self) -> Tick:
+        """Return the decision with nothing changed, the first one of every group."""
+        if self._plain is None:
+            self._plain = self._decide(self._unchanged(), "")
+        return self._plain
 
     def _unchanged(self) -> _Supposed:
         return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings)

@@ -1,0 +1,57 @@
+"""Which groups are alike for a pod: what would make one of them take it would do so with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
+from kubetide.nodes.reasons import BACKED_OFF, USELESS
+from kubetide.nodes.scale_up.choosing.options import group_of
+from kubetide.nodes.scale_up.tick import Tick, Verdict
+from kubetide.nodes.state import State
+from kubetide.objects.pod import Pod
+
+
+class SharedRemedies:
+    """Decides about one group of those that are alike; the others have its remedy, in the words of that group."""
+
+    def __init__(self, supposing: Supposing, likeness: Callable[[str], Hashable]) -> None:
+        self._supposing = supposing
+        self._likeness = likeness
+        self._known: dict[Hashable, Remedy | None] = {}
+
+    def remedy(self, group_id: str) -> Remedy | None:
+        """Return what would make a group like this one take the pod; None if no remedy is known."""
+        likeness = self._likeness(group_id)
+        if likeness not in self._known:
+            self._known[likeness] = self._supposing.remedy(group_id)
+        return self._known[likeness]
+
+
+def likeness_of(state: State, tick: Tick, pod: Pod, verdict: Verdict | None, group_id: str) -> Hashable:
+    """Return what two groups have in common that the same changes help; the group itself where nobody can say.
+
+    Of labels, those count that the pod selects nodes by. Pods with rules about other pods or with volumes, and groups
+    that wait, are each a case of its own.
+    """
+    spec, template = pod.spec, tick.templates[group_id]
+    if template is None or spec.affinity or spec.topology_spread_constraints or spec.volumes:
+        return group_id
+    said = tick.skipped.get(group_id, ())
+    refusals = [
+        found
+        for of_groups in (() if verdict is None else (verdict.rejected, verdict.skipped_refuse))
+        if (found := of_groups.get(group_id)) is not None
+    ]
+    if BACKED_OFF in said or any(USELESS in found.reasons for found in refusals):
+        return group_id
+    node = template.node
+    labels = node.metadata.labels or {}
+    return (
+        said,
+        tuple(found.text for found in refusals),
+        group_of(state, tick, group_id).price_per_hour,
+        tuple(sorted((node.status.allocatable or {}).items())),
+        tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints or ()),
+        tuple(labels.get(key) for key in sorted(spec.node_selector or {})),
+    )
