@@ -61,10 +61,6 @@ class Life:
         self.cloud, self.fault, self.deleted = here.connect(), fault, set()
         self.sees_all, self.shown = fault.kind not in UNSEEN, {one: set() for one in BOUNDS}
 
-        # An old answer shows an old size, and so does Azure's list of sets after a deletion whose answer was lost: a
-        # second deletion may then pass the minimum.
-        self.knows_sizes = fault.kind != "again" and not (place.startswith("azure") and fault.kind in LOST)
-
     def running(self, name):
         return {one.name for one in self.here.fleet.living(self.names[name])}
 
@@ -124,9 +120,7 @@ class Life:
     def check(self):
         """Check what holds after each step."""
         for name, (least, most) in BOUNDS.items():
-            assert (least if self.knows_sizes else 0) <= self.target(name) <= most, (
-                f"{name} has size {self.target(name)}"
-            )
+            assert least <= self.target(name) <= most, f"{name} has size {self.target(name)}"
             for one in self.here.fleet.groups[self.names[name]].machines:
                 is_order = one.ends_at is not None and one.ends_at < one.shown_from
                 assert one.ends_at is None or is_order or one.name in self.deleted, f"{one.name} was ended"

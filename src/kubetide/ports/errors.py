@@ -206,6 +206,7 @@ class CloudError(KubetideError):
         error_code: The cloud's own short code.
         cause: What the refusal means. Unless given it follows the class, and the class follows it.
         retry_after: How long the cloud asks to wait before the next call; None when it does not say.
+        may_be_done: Whether the change may have been made all the same, as no answer says that it was not.
     """
 
     def __init__(
@@ -216,6 +217,7 @@ class CloudError(KubetideError):
         error_code: str = "cloudProviderError",
         cause: CloudCause | None = None,
         retry_after: Duration | None = None,
+        may_be_done: bool = False,
     ) -> None:
         super().__init__(message)
         if cause is None:
@@ -224,6 +226,7 @@ class CloudError(KubetideError):
         self.error_code = error_code
         self.cause: CloudCause = cause
         self.retry_after = retry_after
+        self.may_be_done = may_be_done
 
 
 class CloudUnsupported(CloudError):

@@ -327,7 +327,11 @@ class AlibabaApi:
 
     async def _change(self, action: str, query: Mapping[str, str]) -> Json:
         response = await self._rest.change(await self._request(SCALING, action, query))
-        return _decoded(SCALING, action, response, Json)
+        try:
+            return _decoded(SCALING, action, response, Json)
+        except CloudError as error:
+            error.may_be_done = True
+            raise
 
     async def _request(self, service: Service, action: str, query: Mapping[str, str]) -> Request:
         self._signed += 1

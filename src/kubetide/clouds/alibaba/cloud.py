@@ -248,8 +248,12 @@ class AlibabaCloud(Cloud):
         if target > spec.max_size:
             raise CloudError(f"size increase is too large - desired:{target} max:{spec.max_size}")
         now = self._clock.now()
-        await self._api.set_size(self._asg(group_id), target)
+        await self._set_size(group_id, target - delta, target)
         self._orders.place(group_id, now)
+
+    async def _set_size(self, group_id: str, before: int, size: int) -> None:
+        await self._api.set_size(self._asg(group_id), size)
+        self._removals.grow(group_id, size - before)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the group's capacity by instances that do not exist yet. Raises CloudError."""
@@ -257,7 +261,7 @@ class AlibabaCloud(Cloud):
         self._known(group_id)
         target = (await self._group(group_id)).size
         existing = len(await self._instances(group_id))
-        await self._api.set_size(self._asg(group_id), decreased(target, delta, existing))
+        await self._set_size(group_id, target, decreased(target, delta, existing))
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Remove these instances, one call each; all are tried. Raises CloudError that names those refused."""
@@ -267,18 +271,20 @@ class AlibabaCloud(Cloud):
             check_delete(target, spec.min_size, 1)
         doomed = await self._doomed(group_id, provider_ids)
         _, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
-        if not force:
-            check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
+        if not force and (doomed or stand_ins):
+            most = self._removals.size(group_id, target, doomed)
+            check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
             existing = len(await self._instances(group_id))
-            await self._api.set_size(self._asg(group_id), decreased(target, len(stand_ins), existing))
+            before, target = target, decreased(target, len(stand_ins), existing)
+            await self._set_size(group_id, before, target)
         refused: list[tuple[str, CloudError]] = []
         for number, instance in enumerate(doomed):
             if number:
                 await self._clock.sleep(_BETWEEN_REMOVALS)
             try:
-                await self._api.remove(self._asg(group_id), instance)
-                self._removals.place(instance)
+                removal = self._api.remove(self._asg(group_id), instance)
+                await self._removals.order(group_id, target, [instance], removal)
             except CloudError as error:
                 refused.append((instance, error))
         if refused:

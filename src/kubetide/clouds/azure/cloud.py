@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kubetide.acting.parallel import in_parallel
-from kubetide.clouds.azure import tags as tag_reading
 from kubetide.clouds.azure.api import ComputeApi
 from kubetide.clouds.azure.capacities import Capacities
 from kubetide.clouds.azure.creation import CALLED, Patterns, create, pattern_of, warnings_of
@@ -21,11 +20,11 @@ from kubetide.clouds.azure.machines import SetMachine, delete_machines
 from kubetide.clouds.azure.model import ScaleSet
 from kubetide.clouds.azure.operations import PREEMPTED, CompletedOperation, DeletionOrder, Operations
 from kubetide.clouds.azure.references import PREFIX, normalized
-from kubetide.clouds.azure.settings import OPTIONS, AzureSettings
+from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.azure.skus import InstanceType
-from kubetide.clouds.azure.template import GPU_LABEL, make_template, offerings
+from kubetide.clouds.azure.template import GPU_LABEL, described
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
-from kubetide.clouds.common.options import read_options
+from kubetide.clouds.common.orders import Removals
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.ports.clock import Clock
@@ -76,7 +75,7 @@ class AzureCloud(Cloud):
         self._left_out: set[str] = set()
         self._sets: dict[str, ScaleSet] = {}
         self._capacities = Capacities()
-        self._operations = Operations(api, clock)
+        self._operations, self._removals = Operations(api, clock), Removals(clock)
         self._lost: dict[str, str] = {}
         self._cache = MachineCache(api, settings, clock)
         self._sets_at: Duration | None = None
@@ -121,6 +120,8 @@ class AzureCloud(Cloud):
 
     async def _list_sets(self) -> None:
         listed = {one.name.lower(): one for one in await self._api.scale_sets()}
+        # A set is smaller once its machines are gone: only sizes that are newer than their list say so.
+        self._removals.keep(self._cache.ids())
         self._deleted &= listed.keys()
         # A set that was just created may be listed late.
         self._fresh = {key: name for key, name in self._fresh.items() if key not in listed}
@@ -179,6 +180,8 @@ class AzureCloud(Cloud):
                 self._operations.begin(key, url or "", deletion._replace(again=True))
                 return
         self._capacities.forget_change(key)
+        if deletion:
+            self._removals.forget(key)
         self._sets_outdated = True
 
     def _leave_out(self, message: str) -> None:
@@ -211,20 +214,8 @@ class AzureCloud(Cloud):
 
     def _described(self, scale_set: ScaleSet, reading: GroupReading) -> GroupReading:
         """Return the group with what its scale set says of its machines, whether or not there are any."""
-        tags = scale_set.tags or {}
-        options, warnings = read_options(tag_reading.raw_options(tags), OPTIONS)
-        reading = reading._replace(
-            options=options,
-            warnings=(*tag_reading.problems(tags), *warnings),
-            autoprovisioned=self._is_ours(scale_set),
-        )
-        try:
-            template = make_template(
-                scale_set, predict_labels=self._settings.predict_labels, types=self._types
-            )
-            return reading._replace(template=template, offerings=offerings(scale_set, self._types))
-        except CloudError as error:
-            return reading._replace(template_error=str(error))
+        reading = reading._replace(autoprovisioned=self._is_ours(scale_set))
+        return described(scale_set, reading, predict_labels=self._settings.predict_labels, types=self._types)
 
     async def _target(self, key: str) -> int:
         size = self._capacities.of(key)
@@ -329,6 +320,7 @@ class AzureCloud(Cloud):
                 raise
             target, operation = await self._increase_changed(key, target)
         self._note_size(key, target)
+        self._removals.grow(key, delta)
         return key, operation
 
     def _note_size(self, key: str, size: int) -> None:
@@ -370,10 +362,19 @@ class AzureCloud(Cloud):
         doomed = self._cache.doomed(key, provider_ids, self._groups.keys())
         if not doomed:
             return
+        ids = [one.provider_id for one in doomed]
         if not force:
-            check_delete(target, least, len(doomed))
+            check_delete(self._removals.size(key, target, ids), least, len(doomed))
         deletion = DeletionOrder(tuple(one.instance_id for one in doomed), self._settings.force_delete)
-        self._operations.begin(key, await delete_machines(self._api, scale_set, deletion), deletion)
+        call = delete_machines(self._api, scale_set, deletion)
+        try:
+            operation = await self._removals.order(key, target, ids, call)
+        except CloudError as error:
+            if error.may_be_done:
+                self._cache.expire(key)
+                self._sets_outdated = True
+            raise
+        self._operations.begin(key, operation, deletion)
         if self._settings.strict:
             return
         if target >= len(doomed):
@@ -381,7 +382,7 @@ class AzureCloud(Cloud):
         else:
             # A size too old to be true; the listed one is not better, but it is soon renewed.
             self._capacities.forget_change(key)
-        self._cache.mark_deleting(key, {one.provider_id for one in doomed})
+        self._cache.mark_deleting(key, ids)
 
     async def _known(self, group_id: str) -> tuple[str, ScaleSet]:
         key = group_id.lower()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from kubetide.clouds.azure.api import ComputeApi
 from kubetide.clouds.azure.machines import SetMachine, read_machines
@@ -77,6 +77,10 @@ class MachineCache:
     def expire(self, key: str) -> None:
         """List a set's machines anew the next time."""
         self._listed_at.pop(key, None)
+
+    def ids(self) -> Iterator[str]:
+        """Yield the provider ids of all machines, as they were listed last."""
+        return (one.provider_id for machines in self._lists.values() for one in machines)
 
     def find(self, node_id: str, keys: Collection[str]) -> tuple[str, SetMachine] | None:
         """Return which of the sets has the machine of a provider id, in any case, and the machine."""

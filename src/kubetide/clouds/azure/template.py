@@ -9,8 +9,11 @@ from collections.abc import Mapping
 
 from kubetide.clouds.azure import tags as tag_reading
 from kubetide.clouds.azure.model import OsDisk, ScaleSet
+from kubetide.clouds.azure.settings import OPTIONS
 from kubetide.clouds.azure.skus import InstanceType, find_type, has_nvidia_label, is_fpga
 from kubetide.clouds.common.old_labels import OLD_ARCH, OLD_INSTANCE_TYPE, OLD_OS, OLD_REGION, OLD_ZONE
+from kubetide.clouds.common.options import read_options
+from kubetide.clouds.common.readings import GroupReading
 from kubetide.clouds.common.template import (
     DEFAULT_PODS,
     generic_labels,
@@ -80,6 +83,24 @@ def make_template(
         pods=(kube_proxy(scale_set.name),),
         source=f"scale set {scale_set.name}, size {scale_set.size}",
     )
+
+
+def described(
+    scale_set: ScaleSet,
+    reading: GroupReading,
+    *,
+    predict_labels: bool,
+    types: Mapping[str, InstanceType] | None,
+) -> GroupReading:
+    """Return a group with what its set says of its machines, whether or not there are any; as ``build_node``."""
+    tags = scale_set.tags or {}
+    options, warnings = read_options(tag_reading.raw_options(tags), OPTIONS)
+    reading = reading._replace(options=options, warnings=(*tag_reading.problems(tags), *warnings))
+    try:
+        template = make_template(scale_set, predict_labels=predict_labels, types=types)
+        return reading._replace(template=template, offerings=offerings(scale_set, types))
+    except CloudError as error:
+        return reading._replace(template_error=str(error))
 
 
 def offerings(scale_set: ScaleSet, types: Mapping[str, InstanceType] | None) -> tuple[Offering, ...]:

@@ -58,7 +58,7 @@ class NoAnswer(CloudError):
     """The cloud could not be reached, or broke off: nobody knows whether a change was made."""
 
     def __init__(self, url: str, detail: str) -> None:
-        super().__init__(f"no answer from {url}: {detail}", error_code="noAnswer")
+        super().__init__(f"no answer from {url}: {detail}", error_code="noAnswer", may_be_done=True)
 
 
 class Patience(NamedTuple):
@@ -147,6 +147,7 @@ class Rest:
         """Send a request once: what may have been done is never done twice. Raises CloudError."""
         response, error = await self._attempt(request)
         if error is not None:
+            error.may_be_done |= response.status >= 500
             raise error
         return response
 

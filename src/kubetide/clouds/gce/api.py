@@ -6,7 +6,6 @@ Paths are those of compute/v1. Reads follow all pages; changes are sent once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -78,6 +77,11 @@ class Manager(ApiStruct):
         if self.target_size is None:
             raise CloudError(f"Compute Engine does not say the target size of {self.name}")
         return self.target_size + self.target_suspended_size
+
+    def is_settled(self, running: int) -> bool:
+        """Return whether the group is as large as it is to be with so many instances, and nothing goes on."""
+        actions = self.current_actions
+        return actions is not None and not actions.is_changing() and running == self.target_size
 
 
 class _Named(ApiStruct):
@@ -286,12 +290,18 @@ class ComputeApi:
         while operation.status != "DONE":
             if Duration(self._clock.monotonic() - start) > within:
                 raise CloudError(
-                    f"{what}: operation {operation.name} is not done after {within // seconds(1)} s"
+                    f"{what}: operation {operation.name} is not done after {within // seconds(1)} s",
+                    may_be_done=True,
                 )
             # The API holds its answer for longer than a connection is kept open.
-            with suppress(NoAnswer):
+            try:
                 response = await self._rest.read(lambda: self._request("POST", path, {}))
                 operation = _operation(response, what)
+            except NoAnswer:
+                pass
+            except CloudError as error:
+                error.may_be_done = True
+                raise
             if operation.status != "DONE":
                 await self._clock.sleep(_WAIT_PAUSE)
         errors = (operation.error.errors if operation.error else None) or ()
@@ -336,7 +346,7 @@ def _operation(response: Response, what: str) -> _Operation:
         return decoded_without_nulls(response.body, _Operation)
     except UNREADABLE as error:
         raise CloudError(
-            f"{what}: it may be carried out, but the API's answer cannot be read: {error}"
+            f"{what}: it may be carried out, but the API's answer cannot be read: {error}", may_be_done=True
         ) from error
 
 

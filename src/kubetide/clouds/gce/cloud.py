@@ -17,11 +17,12 @@ from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.options import ReadOptions
+from kubetide.clouds.common.orders import Removals
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
 from kubetide.clouds.gce.creation import CALLED, Pattern, Patterns, create, delete, pattern_of
-from kubetide.clouds.gce.discovery import check_found
+from kubetide.clouds.gce.discovery import check_found, most_found
 from kubetide.clouds.gce.instances import instances_by_group, managed_instances
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
@@ -90,7 +91,7 @@ class GceCloud(Cloud):
         self._patterns = Patterns(self._templates)
         self._discovered_at: Duration | None = None
         self._shown = ShownGroups()
-        self._names = Names(seed)
+        self._names, self._removals = Names(seed), Removals(clock)
 
     @property
     def pod_prices(self) -> PodPrices:
@@ -156,16 +157,13 @@ class GceCloud(Cloud):
                 found |= {ref: one for ref, one in earlier.items() if ref[:2] == (project, zone)}
         for ref, manager in self._managers.items():
             pattern = pattern_of(manager)
-            most = None if pattern is None else self._most_like(ref._replace(name=pattern), known)
+            if pattern is None:
+                continue
+            like = known.get(ref._replace(name=pattern))
+            most = like.most if like else most_found(pattern, self._settings.discovery)
             if most is not None:
                 found[ref] = _Bounds(0, most, is_explicit=False, is_ours=True)
         return found
-
-    def _most_like(self, pattern: GceRef, known: Mapping[GceRef, _Bounds]) -> int | None:
-        if pattern in known:
-            return known[pattern].most
-        matching = (one for one in self._settings.discovery if one.takes(pattern.name))
-        return next((one.max_size for one in matching), None)
 
     async def _zones(self) -> tuple[str, ...]:
         location = self._settings.location
@@ -178,7 +176,10 @@ class GceCloud(Cloud):
         refs = sorted(self._groups)
         for project, zone in sorted({(ref.project, ref.zone) for ref in refs}):
             await self._list_managers(project, zone)
-        return await in_parallel(refs, self._reading, limit=self._settings.at_once)
+        found = await in_parallel(refs, self._reading, limit=self._settings.at_once)
+        if not any(one.instances_error for one in found):
+            self._removals.keep(each.provider_id for one in found for each in one.instances or ())
+        return found
 
     async def _reading(self, ref: GceRef) -> GroupReading:
         bounds = self._groups[ref]
@@ -212,8 +213,7 @@ class GceCloud(Cloud):
             return  # each group is then asked by itself
         self._listed_zones.add((project, zone))
         for one in listed or ():
-            ref = GceRef(project, zone, one.name)
-            self._managers.setdefault(ref, one)
+            self._managers.setdefault(GceRef(project, zone, one.name), one)
 
     async def _manager(self, ref: GceRef) -> Manager:
         if ref not in self._managers:
@@ -247,14 +247,10 @@ class GceCloud(Cloud):
                 if ref not in self._groups:
                     continue
                 mine = found.get(ref, [])
-                actions = manager.current_actions
-                if actions is None or actions.is_changing() or len(mine) != manager.target_size:
-                    continue
                 # A machine that stopped by itself is its group's still: only the group knows what becomes of it.
-                if any(one.state != "Running" for one in mine):
-                    continue
-                self._instances[ref] = tuple(sorted(mine, key=lambda one: one.provider_id))
-                self._fresh.add(ref)
+                if manager.is_settled(len(mine)) and all(one.state == "Running" for one in mine):
+                    self._instances[ref] = tuple(sorted(mine, key=lambda one: one.provider_id))
+                    self._fresh.add(ref)
 
     # ── templates ───────────────────────────────────────────────────────────────────────────────
 
@@ -290,8 +286,8 @@ class GceCloud(Cloud):
         pattern = parse_group_url(pattern_for(candidates, group, taken=taken, called=CALLED))
         ref = parse_group_url(group.id)
         await create(self._api, pattern, ref, group)
-        most = self._groups[pattern].most
-        self._groups.setdefault(ref, _Bounds(0, most, is_explicit=False, is_ours=True))
+        bounds = self._groups[pattern]._replace(least=0, is_explicit=False, is_ours=True)
+        self._groups.setdefault(ref, bounds)
         return made_group(await self.refresh(), group.id)
 
     async def delete_group(self, group_id: str) -> None:
@@ -348,6 +344,7 @@ class GceCloud(Cloud):
         self._forget(ref)
         for part in chunks(names, _CREATED_AT_ONCE):
             await self._api.create_instances(ref, part)
+            self._removals.grow(group_id, len(part))
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the target by ``delta`` instances that do not exist yet. Raises CloudError."""
@@ -359,6 +356,7 @@ class GceCloud(Cloud):
         target = decreased(manager.size, delta, len(await self._api.managed_instances(ref)))
         self._forget(ref)
         await self._api.resize(ref, target)
+        self._removals.grow(group_id, -delta)
         self._managers[ref] = replace(manager, target_size=target - manager.target_suspended_size)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
@@ -375,11 +373,12 @@ class GceCloud(Cloud):
             if owner != ref:
                 raise CloudError(f"{one} belong to a different mig than {group_id}: {owner}")
         if not force:
-            check_delete(target, least, len(doomed))
+            check_delete(self._removals.size(group_id, target, doomed), least, len(doomed))
         self._forget(ref)
         # However young the last list is, it shows them as running.
         self._list_anew(ref)
-        await self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
+        call = self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
+        await self._removals.order(group_id, target, doomed, call)
 
     async def _known(self, url: str) -> GceRef:
         if self._discovered_at is None:

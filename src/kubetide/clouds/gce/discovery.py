@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubetide.clouds.common.discovery import pairs_of
 from kubetide.clouds.common.node_spec import NodeSpec, NodeSpecError, check_node_spec
 from kubetide.objects.base import ApiStruct
@@ -27,6 +29,11 @@ class GroupDiscovery(ApiStruct):
     def takes(self, name: str) -> bool:
         """Return whether the filter lets a group of this name through."""
         return compile_pattern(f"^(?:{self.name_regexp})$").find(name) is not None
+
+
+def most_found(name: str, specs: Iterable[GroupDiscovery]) -> int | None:
+    """Return the maximum of the first spec that lets a group of this name through, None where none does."""
+    return next((one.max_size for one in specs if one.takes(name)), None)
 
 
 def parse_discovery(spec: str) -> GroupDiscovery:

@@ -103,7 +103,11 @@ def refusal(response: Response) -> CloudError | None:
 
 def _unreadable(response: Response) -> CloudError:
     text = response.body.decode("utf-8", "replace")[:200]
-    return CloudError(f"HTTP {response.status}: {text}", error_code=str(response.status))
+    return CloudError(
+        f"HTTP {response.status}: {text}",
+        error_code=str(response.status),
+        may_be_done=response.status == 200,
+    )
 
 
 def _cause(code: str) -> CloudCause:

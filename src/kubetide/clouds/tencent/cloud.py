@@ -270,9 +270,10 @@ class TencentCloud(Cloud):
         """Raise the desired capacity. Raises CloudError."""
         check_increase(delta)
         spec = self._known(group_id)
-        target = increased(await self._target(group_id), delta, spec.max_size)
+        before = await self._target(group_id)
+        target = increased(before, delta, spec.max_size)
         now = self._clock.now()
-        await self._set_size(group_id, target)
+        await self._set_size(group_id, before, target)
         self._orders.place(group_id, now)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
@@ -285,11 +286,12 @@ class TencentCloud(Cloud):
             raise CloudError(f"size increase too small - desired:{target - delta} min:{spec.min_size}")
         machines = await self._machines_of(group_id, anew=True)
         existing = sum(bool(one.zone) and one.life_cycle_state != _GONE for one in machines)
-        await self._set_size(group_id, decreased(target, delta, existing))
+        await self._set_size(group_id, target, decreased(target, delta, existing))
 
-    async def _set_size(self, group_id: str, size: int) -> None:
+    async def _set_size(self, group_id: str, before: int, size: int) -> None:
         self._are_listed = False
         await self._api.set_size(self._asg(group_id), size)
+        self._removals.grow(group_id, size - before)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Remove these instances in one call. Raises CloudError."""
@@ -301,19 +303,18 @@ class TencentCloud(Cloud):
             await self._check_member(group_id, one)
         real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
         doomed = [one for one in map(parse_provider_id, real) if one not in self._removals]
-        if not force:
-            check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
+        if not force and (doomed or stand_ins):
+            most = self._removals.size(group_id, target, doomed)
+            check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
             machines = await self._machines_of(group_id, anew=True)
-            target = decreased(target, len(stand_ins), len(machines))
-            await self._set_size(group_id, target)
+            before, target = target, decreased(target, len(stand_ins), len(machines))
+            await self._set_size(group_id, before, target)
         if not doomed:
             return
         asg, self._are_listed = self._asg(group_id), False
         self._machines.pop(group_id, None)
-        await self._api.remove(asg, doomed)
-        for one in doomed:
-            self._removals.place(one)
+        await self._removals.order(group_id, target, doomed, self._api.remove(asg, doomed))
 
     async def _check_member(self, group_id: str, node_id: str) -> None:
         """Raise CloudError unless the group has the machine of that id, or it is that of a stand-in."""
