@@ -242,3 +242,22 @@ def test_a_size_of_before_a_deletion_is_not_taken_for_new(vendor):
         assert here.fleet.groups[here.system].target in {1, 2}
 
     asyncio.run(main())
+
+
+def test_a_question_about_an_operation_that_fails_is_not_its_failure():
+    """The size that was asked for stays, and the question is asked again at the next refresh."""
+    here, cloud, faulty = spoiled("azure", page=500)
+
+    async def main():
+        await cloud.refresh()
+        here.fake.operation = ("InProgress", None)
+        await cloud.increase_size(here.web, 2)
+        here.fake.calls.clear()
+        faulty.set(Fault("status", status=403, times=1))
+        assert [one.target_size for one in await cloud.refresh()] == [1, 2]
+        assert "GET virtualMachineScaleSets" not in here.fake.calls
+        here.fake.operation = ("Failed", {"code": "AllocationFailed", "message": "none left"})
+        await cloud.refresh()
+        assert (here.fake.polls, "GET virtualMachineScaleSets" in here.fake.calls) == (1, True)
+
+    asyncio.run(main())

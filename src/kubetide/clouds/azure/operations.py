@@ -75,4 +75,5 @@ class Operations:
         try:
             return await self._api.operation_result(one.url)
         except CloudError as error:
-            return OperationResult(is_done=error.cause != "Throttled", error=error)
+            # The question failed, not the change: it is asked again until its time is over.
+            return OperationResult(is_done=False, error=error)
