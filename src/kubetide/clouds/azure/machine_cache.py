@@ -14,7 +14,10 @@ from kubetide.clouds.common.pages import each_once
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
 from kubetide.units.seeds import unit_interval
-from kubetide.units.time import Duration
+from kubetide.units.time import Duration, minutes
+
+_LONGEST_WAIT = minutes(15)
+"""For so long at most a throttled list waits, whatever ``Retry-After`` says."""
 
 
 class MachineCache:
@@ -51,15 +54,19 @@ class MachineCache:
         is_outdated = listed_at is None or now - listed_at >= self._settings.machines_for
         if known is not None and not is_outdated and len(known) == size:
             return known
-        if key in self._not_before and now < self._not_before[key]:
-            return known or []
+        if now < self._not_before.get(key, now):
+            if known is None:
+                raise CloudError(
+                    f"Azure throttles the list of machines of {scale_set.name}", cause="Throttled"
+                )
+            return known
         try:
             listed = await self._api.machines(scale_set)
         except CloudError as error:
             if error.cause != "Throttled":
                 raise
             if error.retry_after is not None:
-                self._not_before[key] = Duration(now + error.retry_after)
+                self._not_before[key] = Duration(now + min(error.retry_after, _LONGEST_WAIT))
             if known is None:
                 raise
             self._note_list(key, now)
