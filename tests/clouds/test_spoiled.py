@@ -277,3 +277,19 @@ def test_a_set_whose_first_list_is_throttled_is_not_empty():
         assert (system.stale, len(system.instances)) == ("", 1)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("field", ["Zone", "InstanceId"])
+def test_a_machine_of_tencent_in_service_exists(field):
+    """A decrease counts it though its zone or its id is left out; Tencent Cloud would end it."""
+    here, cloud, faulty = spoiled("tencent")
+    here.fleet.grow(here.system, 1)
+
+    async def main():
+        await here.clock.sleep(minutes(1))
+        await cloud.refresh()
+        faulty.spoil(field, None)
+        with pytest.raises(CloudError, match="existingNodes: 2"):
+            await cloud.decrease_target_size(here.system, 1)
+
+    asyncio.run(main())

@@ -194,8 +194,7 @@ class TencentApi:
         for _ in range(_ATTEMPTS):
             found, total = await self._instances_once(group, what)
             if total is not None:
-                whole = check_whole(each_once(found, lambda one: one.instance_id), total, what)
-                return [one for one in whole if one.instance_id]
+                return check_whole(each_once(found, lambda one: one.instance_id), total, what)
         raise CloudError(f"the list of {what} changed while it was read, {_ATTEMPTS} times")
 
     async def _instances_once(self, group: str, what: str) -> tuple[list[Instance], int | None]:

@@ -45,6 +45,7 @@ from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant
 
 _AT_ONCE = 4
+_IN_SERVICE = "IN_SERVICE"
 _GONE = "Removing"
 """The state of instances that are left out, in upstream's spelling; the API's own is ``REMOVING``."""
 
@@ -160,7 +161,7 @@ class TencentCloud(Cloud):
         instances = [
             Instance(provider_id=provider_id(numbers[one.zone], one.instance_id))
             for one in machines or ()
-            if numbers and one.zone in numbers and one.life_cycle_state != _GONE
+            if one.instance_id and numbers and one.zone in numbers and one.life_cycle_state != _GONE
         ]
         return GroupReading(
             id=spec.name,
@@ -285,7 +286,10 @@ class TencentCloud(Cloud):
         if target - delta < spec.min_size:
             raise CloudError(f"size increase too small - desired:{target - delta} min:{spec.min_size}")
         machines = await self._machines_of(group_id, anew=True)
-        existing = sum(bool(one.zone) and one.life_cycle_state != _GONE for one in machines)
+        there = [one for one in machines if one.life_cycle_state != _GONE]
+        # One without a zone is not placed yet, and upstream does not count it; but one in service would be ended.
+        decreased(target, delta, sum(bool(one.zone) for one in there))
+        existing = sum(bool(one.zone) or one.life_cycle_state == _IN_SERVICE for one in there)
         await self._set_size(group_id, target, decreased(target, delta, existing))
 
     async def _set_size(self, group_id: str, before: int, size: int) -> None:
