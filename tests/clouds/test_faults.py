@@ -3,7 +3,7 @@
 A life is some ticks of a loop: it looks, orders, withdraws and deletes; meanwhile one fault spoils some of the answers.
 What no provider can see is stated in ``UNSEEN``: an entry that lost its name, and a list that ends early without
 saying so, as those of Compute Engine and Azure do not count their entries. Looks then lack machines until the fault is
-over, and no decrease is tried: it would end what the list left out.
+over; a decrease still ends none.
 """
 
 from __future__ import annotations
@@ -105,8 +105,7 @@ class Life:
 
     async def decrease(self, name):
         before = self.target(name)
-        if self.sees_all:
-            await self.call(self.cloud.decrease_target_size(self.here.id_of(self.names[name]), 1))
+        await self.call(self.cloud.decrease_target_size(self.here.id_of(self.names[name]), 1))
         assert self.target(name) in {before, before - 1}
 
     async def delete(self, name):

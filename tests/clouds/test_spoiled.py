@@ -293,3 +293,20 @@ def test_a_machine_of_tencent_in_service_exists(field):
             await cloud.decrease_target_size(here.system, 1)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("bulk", [False, True], ids=["each", "bulk"])
+def test_a_decrease_on_compute_engine_needs_the_whole_list(bulk):
+    """A list that ends early, as without its last page's token, would let it end machines that it leaves out."""
+    here, cloud, faulty = spoiled("gce", page=1, bulk=bulk)
+    here.fleet.grow(here.system, 1)
+
+    async def main():
+        await here.clock.sleep(minutes(1))
+        await cloud.refresh()
+        faulty.spoil("nextPageToken", None)
+        with pytest.raises(CloudError, match="system ends after 1 of 2"):
+            await cloud.decrease_target_size(here.id_of(here.system), 1)
+        assert len(here.fleet.living(here.system)) == 2
+
+    asyncio.run(main())

@@ -186,7 +186,11 @@ class FakeGce:
             "baseInstanceName": name,
             "instanceTemplate": f"{ROOT}/projects/{PROJECT}/global/instanceTemplates/shop-template",
             "targetSize": self.fleet.groups[name].target,
-            "currentActions": {"creating": states.count("Creating"), "deleting": states.count("Deleting")},
+            "currentActions": {
+                "none": states.count("Running"),
+                "creating": states.count("Creating"),
+                "deleting": states.count("Deleting"),
+            },
             **self.managers.get(name, {}),
         }
 

@@ -41,11 +41,26 @@ _THROTTLED = {"rateLimitExceeded", "userRateLimitExceeded", "resourceOperationRa
 
 
 class CurrentActions(ApiStruct):
+    """How many of a group's instances have each of the actions; all together they are the group's list."""
+
+    none: int = 0
+    refreshing: int = 0
+    restarting: int = 0
+    resuming: int = 0
+    starting: int = 0
+    stopping: int = 0
+    suspending: int = 0
+    verifying: int = 0
     creating: int = 0
     creating_without_retries: int = 0
     recreating: int = 0
     deleting: int = 0
     abandoning: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many instances the group has."""
+        return sum(getattr(self, one) for one in self.__struct_fields__)
 
     def is_changing(self) -> bool:
         """Return whether instances are being made or deleted."""
@@ -77,6 +92,11 @@ class Manager(ApiStruct):
         if self.target_size is None:
             raise CloudError(f"Compute Engine does not say the target size of {self.name}")
         return self.target_size + self.target_suspended_size
+
+    @property
+    def listed_at_least(self) -> int:
+        """How many instances the group's list has; 0 where the API does not say."""
+        return self.current_actions.total if self.current_actions else 0
 
     def is_settled(self, running: int) -> bool:
         """Return whether the group is as large as it is to be with so many instances, and nothing goes on."""

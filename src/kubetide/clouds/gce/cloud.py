@@ -18,6 +18,7 @@ from kubetide.clouds.common.creation import Candidate, check_deletion, in_order,
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.options import ReadOptions
 from kubetide.clouds.common.orders import Removals
+from kubetide.clouds.common.pages import check_whole
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
@@ -353,7 +354,9 @@ class GceCloud(Cloud):
         manager = await self._manager(ref)
         # Any instance would be a victim of the smaller size: one that came since, or whose URL cannot be read.
         self._list_anew(ref)
-        target = decreased(manager.size, delta, len(await self._api.managed_instances(ref)))
+        listed = await self._api.managed_instances(ref)
+        target = decreased(manager.size, delta, len(listed))
+        check_whole({one.instance for one in listed}, manager.listed_at_least, f"instances of {ref}")
         self._forget(ref)
         await self._api.resize(ref, target)
         self._removals.grow(group_id, -delta)
