@@ -310,3 +310,17 @@ def test_a_decrease_on_compute_engine_needs_the_whole_list(bulk):
         assert len(here.fleet.living(here.system)) == 2
 
     asyncio.run(main())
+
+
+def test_a_machine_of_alibaba_without_its_id_takes_no_other_away():
+    """It was shown as a machine without a name, and the real one was out of sight."""
+    _, cloud, faulty = spoiled("alibaba")
+
+    async def main():
+        before = await cloud.refresh()
+        faulty.spoil("InstanceId", None)
+        system, _ = await cloud.refresh()
+        assert "instances of asg-system has one without InstanceId" in system.stale
+        assert system.instances == before[0].instances
+
+    asyncio.run(main())

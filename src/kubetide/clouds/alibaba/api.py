@@ -252,6 +252,8 @@ class AlibabaApi:
             found += page
             if _is_last(listed, page, found, f"instances of {group}", _INSTANCES_A_PAGE):
                 found = each_once(found, lambda one: one.instance_id)
+                if not all(one.instance_id for one in found):
+                    raise CloudError(f"the list of instances of {group} has one without InstanceId")
                 return check_whole(found, listed.total_count, f"instances of {group}")
 
     async def instance_types(self) -> dict[str, InstanceType]:
