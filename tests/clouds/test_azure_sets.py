@@ -97,9 +97,11 @@ def listed(**part):
 
 def test_a_set_that_is_described_otherwise_is_an_error_of_the_cloud():
     """The error names the set, and is none of the program; what is null is as good as not there."""
-    with pytest.raises(CloudError, match=r"answer on web cannot be read: .*zones"):
-        listed(zones="1")
-    assert listed(zones=None, properties=None) == [ScaleSet(name="web")]
+    found, problems = listed(zones="1")
+    assert (found, "answer on web cannot be read: " in problems["web"]) == ([], True)
+    with pytest.raises(CloudError, match="an entry without name cannot be read"):
+        listed(zones="1", name=None)
+    assert listed(zones=None, properties=None).found == [ScaleSet(name="web")]
 
 
 def test_a_set_without_a_size_says_so():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from tests.clouds.faults import BODIES, Fault, Faulty
@@ -308,6 +309,58 @@ def test_a_decrease_on_compute_engine_needs_the_whole_list(bulk):
         with pytest.raises(CloudError, match="system ends after 1 of 2"):
             await cloud.decrease_target_size(here.id_of(here.system), 1)
         assert len(here.fleet.living(here.system)) == 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "part"),
+    [
+        ("alibaba", ("ScalingGroupId", "asg-system", "MaxSize")),
+        ("azure", ("name", "system", "zones")),
+        ("tencent", ("AutoScalingGroupId", "asg-system", "SubnetIdSet")),
+    ],
+)
+@pytest.mark.parametrize("first", [0, 10**3], ids=["from the start", "later"])
+def test_a_group_that_cannot_be_read_keeps_no_other_from_being_read(vendor, part, first):
+    """It stays as it was, says why, and neither grows nor shrinks; a machine of the other may be deleted."""
+    here, cloud, _ = spoiled(vendor, page=500)
+    here.fleet.grow(here.web, 1)
+    key, name, field = part
+    good, spoils = here.send, not first
+
+    def broken(value):
+        if isinstance(value, list):
+            return [broken(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        more = {field: {"new": 1}} if spoils and value.get(key) == name else {}
+        return {each: broken(one) for each, one in value.items()} | more
+
+    async def send(request):
+        answer = await good(request)
+        return answer._replace(body=json.dumps(broken(json.loads(answer.body))).encode())
+
+    here.send = send
+    cloud = here.connect()
+
+    async def main():
+        nonlocal spoils
+        await here.clock.sleep(minutes(1))
+        before = await cloud.refresh()
+        spoils = True
+        await here.clock.sleep(minutes(2))
+        system, web = await cloud.refresh()
+        assert "system" in system.stale
+        assert "cannot be read" in system.stale
+        assert system.instances == before[0].instances
+        assert (web.stale, web.target_size, len(web.instances)) == ("", 1, 1)
+        with pytest.raises(CloudError, match="cannot be read"):
+            await cloud.increase_size(here.id_of(here.system), 1)
+        await cloud.delete_nodes(here.id_of(here.web), [web.instances[0].provider_id])
+        spoils = False
+        await here.clock.sleep(minutes(2))
+        assert [(one.stale, one.target_size) for one in await cloud.refresh()] == [("", 1), ("", 0)]
 
     asyncio.run(main())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from kubetide.clouds.alibaba.model import (
     VSwitch,
 )
 from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
+from kubetide.clouds.common.entries import Entries, read_entries
 from kubetide.clouds.common.pages import Pages, check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
@@ -85,7 +86,7 @@ class _Failure(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class _Groups(msgspec.Struct, frozen=True, rename="pascal"):
-    scaling_group: tuple[ScalingGroup, ...] | None = None
+    scaling_group: tuple[Any, ...] | None = None
 
 
 class _Configurations(msgspec.Struct, frozen=True, rename="pascal"):
@@ -186,9 +187,9 @@ class AlibabaApi:
         self._rest, self._clock, self._credentials, self._region = rest, clock, credentials, region
         self._endpoint, self._seed, self._signed = endpoint, seed, 0
 
-    async def groups(self, ids: Sequence[str]) -> list[ScalingGroup]:
+    async def groups(self, ids: Sequence[str]) -> Entries[ScalingGroup]:
         """Return those of the groups that exist, twenty a call."""
-        found: list[ScalingGroup] = []
+        found: list[Any] = []
         for start in range(0, len(ids), _GROUPS_A_CALL):
             part = ids[start : start + _GROUPS_A_CALL]
             query = {f"ScalingGroupId.{number}": one for number, one in enumerate(part, 1)}
@@ -196,11 +197,11 @@ class AlibabaApi:
                 query["PageSize"] = str(_GROUPS_A_CALL)
             listed = await self._read(SCALING, "DescribeScalingGroups", query)
             found += (listed.scaling_groups.scaling_group if listed.scaling_groups else None) or ()
-        return found
+        return read_entries(found, ScalingGroup, "ScalingGroupId")
 
-    async def groups_with_tag(self, key: str, value: str) -> list[ScalingGroup]:
+    async def groups_with_tag(self, key: str, value: str) -> Entries[ScalingGroup]:
         """Return all groups that have the tag."""
-        found: list[ScalingGroup] = []
+        found: list[Any] = []
         while True:
             query = {
                 "Tag.1.Key": key,
@@ -212,7 +213,7 @@ class AlibabaApi:
             page = (listed.scaling_groups.scaling_group if listed.scaling_groups else None) or ()
             found += page
             if _is_last(listed, page, found, f"groups with the tag {key}", _GROUPS_A_CALL):
-                return found
+                return read_entries(found, ScalingGroup, "ScalingGroupId")
 
     async def group_model(self, group: str) -> Json:
         """Return one group whole."""

@@ -69,6 +69,7 @@ class AlibabaCloud(Cloud):
         self._explicit = {spec.name: spec for spec in nodes}
         self._specs = dict(self._explicit)
         self._created: dict[str, ScalingGroup] = {}
+        self._problems: dict[str, str] = {}
         self._deleted: set[str] = set()
         self._fresh: set[str] = set()
         self._candidates: tuple[Candidate, ...] | None = None
@@ -91,7 +92,7 @@ class AlibabaCloud(Cloud):
         if not self._has_begun:
             there = await self._groups()
             for name in sorted(self._explicit):
-                if name not in there:
+                if name not in there and name not in self._problems:
                     raise CloudError(f"unable to get first ScalingGroup for {name}")
             self._has_begun = True
 
@@ -99,7 +100,7 @@ class AlibabaCloud(Cloud):
         """Return all groups by id, those that this program created by name."""
         # A group that was just created is in the list by tags later than in that by ids.
         ours = {one.scaling_group_id for one in self._created.values()} | self._fresh
-        listed = await self._api.groups(sorted({*self._explicit, *ours}))
+        listed, problems = await self._api.groups(sorted({*self._explicit, *ours}))
         found = {one.scaling_group_id: one for one in listed if one.scaling_group_id in self._explicit}
         created = {one.scaling_group_name: one for one in listed if one.scaling_group_id in ours}
         ordered = [found[name] for name in sorted(found)]
@@ -107,13 +108,17 @@ class AlibabaCloud(Cloud):
         for pattern in [
             one.scaling_group_id for one, is_one in zip(ordered, are_patterns, strict=True) if is_one
         ]:
-            for one in await self._api.groups_with_tag(CREATED, pattern):
+            tagged, unreadable = await self._api.groups_with_tag(CREATED, pattern)
+            problems |= unreadable
+            for one in tagged:
                 if one.scaling_group_id not in {*self._explicit, *self._deleted}:
                     created[one.scaling_group_name] = one
-        self._created = created
+        # One that cannot be read stays, as it was.
+        lost = {name: one for name, one in self._created.items() if one.scaling_group_id in problems}
+        self._created, self._problems = {**lost, **created}, problems
         self._fresh -= {one.scaling_group_id for one in created.values()}
         self._specs = self._explicit | {
-            name: NodeSpec(name, 0, one.max_size) for name, one in created.items()
+            name: NodeSpec(name, 0, one.max_size) for name, one in self._created.items()
         }
         return found | created
 
@@ -135,9 +140,10 @@ class AlibabaCloud(Cloud):
         return await self._api.instances(self._asg(name))
 
     async def _group(self, name: str) -> ScalingGroup:
-        listed = await self._api.groups([self._asg(name)])
+        asg = self._asg(name)
+        listed, problems = await self._api.groups([asg])
         if not listed:
-            raise CloudError(f"unable to get first ScalingGroup for {name}")
+            raise CloudError(problems.get(asg) or f"unable to get first ScalingGroup for {name}")
         return listed[0]
 
     async def readings(self) -> list[GroupReading]:
@@ -157,7 +163,8 @@ class AlibabaCloud(Cloud):
 
     async def _reading(self, spec: NodeSpec, groups: dict[str, ScalingGroup], error: str) -> GroupReading:
         group = groups.get(spec.name)
-        missing = error or f"unable to get first ScalingGroup for {spec.name}"
+        problem = self._problems.get(self._asg(spec.name))
+        missing = error or problem or f"unable to get first ScalingGroup for {spec.name}"
         target, target_error = _target(group) if group is not None else (None, missing)
         machines, machines_error = await attempt(self._instances(spec.name))
         node: Node | None = None

@@ -10,6 +10,7 @@ import msgspec
 
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
+from kubetide.clouds.common.entries import Entries, read_entries
 from kubetide.clouds.common.pages import Pages
 from kubetide.clouds.common.rest import (
     UNREADABLE,
@@ -129,9 +130,9 @@ class ComputeApi:
         self._group = f"/subscriptions/{where.id}/resourceGroups/{where.resource_group}"
         self._sets = f"{self._group}/providers/Microsoft.Compute/virtualMachineScaleSets"
 
-    async def scale_sets(self) -> list[ScaleSet]:
+    async def scale_sets(self) -> Entries[ScaleSet]:
         """Return all sets of the resource group."""
-        return await self._list(self._sets, ScaleSet)
+        return read_entries(await self._entries(self._sets), ScaleSet, "name")
 
     async def scale_set(self, name: str) -> ScaleSet:
         """Return one set."""
@@ -222,7 +223,15 @@ class ComputeApi:
     async def _list(
         self, path: str, kind: type[T], query: Mapping[str, str] = {}, *, version: str = _COMPUTE
     ) -> list[T]:
-        found: list[T] = []
+        entries = read_entries(await self._entries(path, query, version=version), kind, "name")
+        for problem in entries.problems.values():
+            raise CloudError(problem)
+        return entries.found
+
+    async def _entries(
+        self, path: str, query: Mapping[str, str] = {}, *, version: str = _COMPUTE
+    ) -> list[Json]:
+        found: list[Json] = []
         url, asked, api_version, pages = path, query, version, Pages(path)
         while url:
             pages.check(url)
@@ -232,7 +241,7 @@ class ComputeApi:
             if page.value is None:
                 # Else all that there is would count as gone.
                 raise CloudError(f"{path}: the answer has no list")
-            found.extend(_entry(one, kind) for one in page.value)
+            found.extend(page.value)
             url, asked, api_version = page.next_link or "", {}, ""
         return found
 
@@ -253,18 +262,8 @@ class ComputeApi:
 
 
 class _Page(ApiStruct):
-    value: tuple[dict[str, Any], ...] | None = None
+    value: tuple[Json, ...] | None = None
     next_link: str | None = None
-
-
-def _entry(one: Mapping[str, Any], kind: type[T]) -> T:
-    """Return an entry of a list as its type; a part that is null is not there. Raises CloudError that names it."""
-    try:
-        return msgspec.convert(
-            {key: part for key, part in one.items() if part is not None}, kind, strict=False
-        )
-    except msgspec.ValidationError as error:
-        raise CloudError(f"the API's answer on {one.get('name')} cannot be read: {error}") from error
 
 
 def _size(sku: _ResourceSku) -> InstanceType:

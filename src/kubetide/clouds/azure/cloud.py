@@ -77,6 +77,7 @@ class AzureCloud(Cloud):
         self._capacities = Capacities()
         self._operations, self._removals = Operations(api, clock), Removals(clock)
         self._lost: dict[str, str] = {}
+        self._unreadable: dict[str, str] = {}
         self._cache = MachineCache(api, settings, clock)
         self._sets_at: Duration | None = None
         self._spot_at: Duration | None = None
@@ -119,7 +120,11 @@ class AzureCloud(Cloud):
                 raise
 
     async def _list_sets(self) -> None:
-        listed = {one.name.lower(): one for one in await self._api.scale_sets()}
+        found, problems = await self._api.scale_sets()
+        # One that cannot be read stays as it was, and says why.
+        self._unreadable = {name.lower(): one for name, one in problems.items()}
+        known = [one for key, one in self._sets.items() if key in self._unreadable]
+        listed = {one.name.lower(): one for one in (*known, *found)}
         # A set is smaller once its machines are gone: only sizes that are newer than their list say so.
         self._removals.keep(self._cache.ids())
         self._deleted &= listed.keys()
@@ -150,19 +155,18 @@ class AzureCloud(Cloud):
         Upstream only lets one that is gone pass; any other failure ends its loop.
         """
         spot = [key for key in sorted(self._groups) if key in self._sets and self._sets[key].is_spot]
-        found = await in_parallel(spot, self._spot_set, limit=_AT_ONCE)
-        self._sets |= {key: one for key, one in zip(spot, found, strict=True) if isinstance(one, ScaleSet)}
-        self._lost = {key: one for key, one in zip(spot, found, strict=True) if isinstance(one, str)}
+        read = await in_parallel(
+            spot, lambda key: attempt(self._api.scale_set(self._sets[key].name)), limit=_AT_ONCE
+        )
+        found: dict[str, ScaleSet | str] = {**self._unreadable}
+        found |= {key: one or problem for key, (one, problem) in zip(spot, read, strict=True)}
+        self._sets |= {key: one for key, one in found.items() if isinstance(one, ScaleSet)}
+        self._lost = {key: one for key, one in found.items() if isinstance(one, str)}
         now = self._clock.monotonic()
         self._capacities.update(self._sets, now)
         for key in self._lost:
             self._capacities.lose(key)
         self._spot_at = now if spot else None
-
-    async def _spot_set(self, key: str) -> ScaleSet | str:
-        """Return a set, or why there is none."""
-        found, problem = await attempt(self._api.scale_set(self._sets[key].name))
-        return found or problem
 
     async def _take_result(self, operation: CompletedOperation) -> None:
         """Read anew what an operation that has ended may have changed; a pre-empted deletion is ordered once more.
@@ -197,7 +201,7 @@ class AzureCloud(Cloud):
         group, scale_set = self._groups[key], self._sets.get(key)
         reading = GroupReading(id=group.name, min_size=group.least, max_size=group.most, debug=group.name)
         if scale_set is None:
-            missing = f"could not find vmss: {group.name}"
+            missing = self._lost.get(key) or f"could not find vmss: {group.name}"
             return reading._replace(instances=(), target_error=missing, template_error=missing)
         target, target_error = await attempt(self._target(key))
         machines, machines_error = await attempt(self._machines_of(key))
@@ -391,5 +395,5 @@ class AzureCloud(Cloud):
         if key not in self._groups:
             raise CloudError(f"azure: there is no node group {group_id}")
         if key not in self._sets:
-            raise CloudError(f"could not find vmss: {group_id}")
+            raise CloudError(self._lost.get(key) or f"could not find vmss: {group_id}")
         return key, self._sets[key]

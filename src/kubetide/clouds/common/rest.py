@@ -182,14 +182,15 @@ def decoded_without_nulls(body: bytes | msgspec.Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind, strict=False)
     except msgspec.ValidationError:
-        return msgspec.convert(_without_nulls(msgspec.json.decode(body)), kind, strict=False)
+        return msgspec.convert(without_nulls(msgspec.json.decode(body)), kind, strict=False)
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """Return JSON without the parts that are null."""
     if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+        return {key: without_nulls(one) for key, one in value.items() if one is not None}
     if isinstance(value, list):
-        return [_without_nulls(one) for one in value if one is not None]
+        return [without_nulls(one) for one in value if one is not None]
     return value
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubetide.clouds.common.entries import Entries, read_entries
 from kubetide.clouds.common.pages import check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
@@ -74,7 +75,7 @@ class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     """Every list of these APIs: one of the sets is there."""
 
     total_count: int | None = None
-    auto_scaling_group_set: tuple[Group, ...] | None = None
+    auto_scaling_group_set: tuple[Any, ...] | None = None
     launch_configuration_set: tuple[LaunchConfiguration, ...] | None = None
     auto_scaling_instance_set: tuple[Instance, ...] | None = None
     instance_type_config_set: tuple[InstanceType, ...] | None = None
@@ -137,19 +138,19 @@ class TencentApi:
         self._rest, self._clock, self._credentials = rest, clock, credentials
         self._region, self._endpoint = region, endpoint
 
-    async def groups(self, ids: Sequence[str]) -> list[Group]:
+    async def groups(self, ids: Sequence[str]) -> Entries[Group]:
         """Return those of the groups that exist, a hundred a call."""
-        found: list[Group] = []
+        found: list[Any] = []
         for start in range(0, len(ids), _PAGE):
             parameters = {"AutoScalingGroupIds": list(ids[start : start + _PAGE]), "Limit": _PAGE}
             found += (
                 await self._read(SCALING, "DescribeAutoScalingGroups", parameters)
             ).auto_scaling_group_set or ()
-        return found
+        return read_entries(found, Group, "AutoScalingGroupId")
 
-    async def groups_with_tag(self, key: str) -> list[Group]:
+    async def groups_with_tag(self, key: str) -> Entries[Group]:
         """Return all groups that have the tag, whatever its value."""
-        found: list[Group] = []
+        found: list[Any] = []
         while True:
             parameters = {
                 "Filters": [{"Name": "tag-key", "Values": [key]}],
@@ -161,7 +162,8 @@ class TencentApi:
             found += page
             what = f"groups with the tag {key}"
             if not page or len(found) >= known_total(listed.total_count, what):
-                return check_whole(found, listed.total_count, what)
+                whole = check_whole(found, listed.total_count, what)
+                return read_entries(whole, Group, "AutoScalingGroupId")
 
     async def group_model(self, group: str) -> Json:
         """Return one group whole."""

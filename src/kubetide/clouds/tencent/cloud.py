@@ -73,6 +73,7 @@ class TencentCloud(Cloud):
         self._specs = dict(self._explicit)
         self._groups: dict[str, Group] = {}
         self._created: set[str] = set()
+        self._problems: dict[str, str] = {}
         self._deleted: set[str] = set()
         self._are_listed = False
         self._machines: dict[str, list[Machine]] = {}
@@ -96,18 +97,24 @@ class TencentCloud(Cloud):
         self._machines.clear()
         if not self._has_begun:
             await self._list_groups()
-            if self._explicit and not self._groups:
+            if self._explicit and not self._groups and not self._problems:
                 raise CloudError(f"none of the groups of --nodes exists: {', '.join(sorted(self._explicit))}")
             self._has_begun = True
 
     async def _list_groups(self) -> None:
         # A group that was just created is in the list by tags later than in that by ids.
-        listed = await self._api.groups(sorted({*self._explicit, *self._created}))
+        listed, problems = await self._api.groups(sorted({*self._explicit, *self._created}))
         found = {one.auto_scaling_group_id: one for one in listed}
         if self._created or any(map(types_to_create, listed)):
-            for one in await self._api.groups_with_tag(CREATED):
+            tagged, unreadable = await self._api.groups_with_tag(CREATED)
+            problems |= unreadable
+            for one in tagged:
                 if pattern_of(one) in self._explicit and one.auto_scaling_group_id not in self._deleted:
                     found[one.auto_scaling_group_id] = one
+        # One that cannot be read stays, as it was.
+        known = {one.auto_scaling_group_id: one for one in self._groups.values()}
+        found |= {one: known[one] for one in problems if one in known}
+        self._problems = problems
         self._created = found.keys() - self._explicit.keys()
         self._groups = {self._name(one): one for one in found.values()}
         self._specs = self._explicit | {
@@ -183,6 +190,9 @@ class TencentCloud(Cloud):
     async def _group(self, name: str) -> Group:
         if not self._are_listed:
             await self._list_groups()
+        problem = self._problems.get(self._asg(name))
+        if problem:
+            raise CloudError(problem)
         if name not in self._groups:
             raise CloudError(f"as:DescribeAutoScalingGroups returned a invalid response: no group {name}")
         return self._groups[name]

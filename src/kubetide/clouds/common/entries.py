@@ -1,0 +1,46 @@
+"""The entries of a cloud's list, read one by one: one that cannot be read keeps no other from being read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kubetide.clouds.common.rest import without_nulls
+from kubetide.ports.errors import CloudError
+
+T = TypeVar("T")
+
+
+class Entries(NamedTuple, Generic[T]):
+    """The entries that can be read, and by name why others cannot."""
+
+    found: list[T]
+    problems: dict[str, str]
+
+
+def read_entries(listed: Iterable[Any], kind: type[T], name_key: str) -> Entries[T]:
+    """Return the entries of a list as their type; a part that is null is not there.
+
+    Raises CloudError for one that cannot be read and has no name: nobody knows which entry is missing.
+    """
+    found: list[T] = []
+    problems: dict[str, str] = {}
+    for one in listed:
+        try:
+            found.append(_read(one, kind))
+        except msgspec.ValidationError as error:
+            name = one.get(name_key) if isinstance(one, Mapping) else None
+            if not isinstance(name, str) or not name:
+                raise CloudError(f"an entry without {name_key} cannot be read: {error}") from error
+            problems[name] = f"the API's answer on {name} cannot be read: {error}"
+    return Entries(found, problems)
+
+
+def _read(entry: Any, kind: type[T]) -> T:
+    parts = {key: one for key, one in entry.items() if one is not None} if isinstance(entry, dict) else entry
+    try:
+        return msgspec.convert(parts, kind, strict=False)
+    except msgspec.ValidationError:
+        return msgspec.convert(without_nulls(parts), kind, strict=False)
