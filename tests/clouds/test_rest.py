@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.clouds.fakes.fleet import Clock
 
+from kubetide.clouds.alibaba.api import refusal as alibaba
 from kubetide.clouds.common.rest import (
     HttpSender,
     NoAnswer,
@@ -16,11 +18,14 @@ from kubetide.clouds.common.rest import (
     Request,
     Response,
     Rest,
+    json_request,
     pause_before_repeat,
     retry_after,
 )
+from kubetide.clouds.common.tokens import Renewed, Until
+from kubetide.clouds.tencent.api import refusal as tencent
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Duration, milliseconds, seconds
+from kubetide.units.time import Duration, after, milliseconds, minutes, seconds
 
 THROTTLED = CloudError("slow down", cause="Throttled")
 REFUSED = CloudError("no", cause="Permission")
@@ -203,3 +208,41 @@ def test_a_proxy_that_cannot_be_used_is_named():
 
     with pytest.raises(CloudError, match="HTTPS_PROXY: scheme socks5"):
         asyncio.run(main())
+
+
+def test_a_token_that_is_refused_before_its_end_is_made_anew():
+    """A read is sent again with the new one, a change fails once; a token that was just made is not the reason."""
+    clock, made, sent = Clock(), [], []
+
+    async def make():
+        made.append(len(made))
+        return Until(str(len(made)), after(clock.now(), minutes(60)))
+
+    async def send(request):
+        sent.append(request.headers["Authorization"])
+        return Response(200 if request.headers["Authorization"] == "Bearer 2" else 401)
+
+    async def main():
+        token = Renewed(make, clock)
+        rest = Rest(send, clock, refusal, renew=token.forget)
+        ask = partial(json_request, token, "GET", "http://cloud", {}, None)
+        with pytest.raises(CloudError):
+            await rest.read(ask)
+        assert sent == ["Bearer 1"]
+        await clock.sleep(minutes(2))
+        await rest.read(ask)
+        assert sent == ["Bearer 1", "Bearer 1", "Bearer 2"]
+        await clock.sleep(minutes(56))
+        with pytest.raises(CloudError):
+            await rest.change(await ask())
+        assert made == [0, 1, 2]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("api", [alibaba, tencent], ids=["alibaba", "tencent"])
+@pytest.mark.parametrize(("status", "cause"), [(429, "Throttled"), (401, "Permission"), (403, "Permission")])
+def test_a_status_without_a_code_has_its_cause(api, status, cause):
+    """A gateway's page has no code of the API; it waits as long as the page's header says."""
+    error = api(Response(status, {"retry-after": "7"}, b"<html>"))
+    assert (error.cause, error.retry_after) == (cause, seconds(7))

@@ -19,7 +19,15 @@ from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
 from kubetide.clouds.common.entries import Entries, read_entries
 from kubetide.clouds.common.pages import Pages, check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
-from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
+from kubetide.clouds.common.rest import (
+    UNREADABLE,
+    Request,
+    Response,
+    Rest,
+    cause_of_status,
+    decoded_without_nulls,
+    retry_after,
+)
 from kubetide.clouds.common.tokens import Keys
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
@@ -140,7 +148,10 @@ def refusal(response: Response) -> CloudError | None:
         failure = _Failure(message=response.body.decode("utf-8", "replace")[:200])
     code = failure.code or str(response.status)
     return CloudError(
-        f"{code}: {failure.message} (request {failure.request_id})", error_code=code, cause=_cause(code)
+        f"{code}: {failure.message} (request {failure.request_id})",
+        error_code=code,
+        cause=_cause(code) if failure.code else cause_of_status(response.status),
+        retry_after=retry_after(response.headers),
     )
 
 

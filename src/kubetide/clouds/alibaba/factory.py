@@ -63,8 +63,9 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     async with HttpSender(context.environment) as send:
         metadata = MetadataService(send, config, context.environment.get("METADATA_ENDPOINT") or _METADATA)
         region = config.region or await metadata.read("region-id")
-        rest = Rest(send, clock, refusal, seed=clock.now())
-        api = AlibabaApi(rest, clock, keys_of(send, config, clock, metadata), region, seed=clock.now())
+        keys = keys_of(send, config, clock, metadata)
+        rest = Rest(send, clock, refusal, seed=clock.now(), renew=keys.forget)
+        api = AlibabaApi(rest, clock, keys, region, seed=clock.now())
         yield AlibabaCloud(api, nodes, region, clock)
 
 

@@ -64,8 +64,9 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
             config.text("hostedResourceGroup") or config.text("resourceGroup"),
             config.text("hostedResourceProxyURL") or endpoint,
         )
-        rest = Rest(send, clock, refusal, seed=clock.now())
-        api = ComputeApi(rest, clock, _tokens(config, clock, f"{endpoint}/.default"), where)
+        token = _tokens(config, clock, f"{endpoint}/.default")
+        rest = Rest(send, clock, refusal, seed=clock.now(), renew=token.forget)
+        api = ComputeApi(rest, clock, token, where)
         types = None
         if config.is_on("enableDynamicInstanceList"):
             types = await sizes_of(api, config.text("location"), context.warn)
@@ -93,13 +94,14 @@ async def _subscription(send: Send) -> str:
 def _tokens(config: AzureConfig, clock: Clock, scope: str) -> Renewed[str]:
     identity = _identity()
     try:
-        credential = _credential(identity, config)
+        _credential(identity, config)
     except (ValueError, OSError) as error:
         raise CloudError(f"cloud-config has no valid identity: {error}", cause="Permission") from error
 
     async def make() -> Until[str]:
         try:
-            token = await asyncio.to_thread(credential.get_token, scope)
+            # A credential of before would give the token of before, even one that was refused.
+            token = await asyncio.to_thread(lambda: _credential(identity, config).get_token(scope))
         except Exception as error:  # the library has no base class of its own for what an identity refuses
             raise CloudError(f"no access token: {error}", cause="Permission") from error
         return Until(str(token.token), Instant(int(token.expires_on) * 10**9))

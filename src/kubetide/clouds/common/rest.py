@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import CloudError
+from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.serving import OwnsSession, make_connector
 from kubetide.serving.proxy import ProxyError, proxy_for
 from kubetide.units.seeds import unit_interval
@@ -99,15 +99,23 @@ class Rest:
         refusal: How this cloud refuses.
         seed: Of the jitter.
         patience: Bounds on repeats.
+        renew: Called when a token or key is refused; drops it, and returns whether there will be another one.
     """
 
     def __init__(
-        self, send: Send, clock: Clock, refusal: Refusal, *, seed: int = 0, patience: Patience | None = None
+        self,
+        send: Send,
+        clock: Clock,
+        refusal: Refusal,
+        *,
+        seed: int = 0,
+        patience: Patience | None = None,
+        renew: Callable[[], bool] = lambda: False,
     ) -> None:
         self._send = send
         self._clock = clock
         self._refusal = refusal
-        self._seed = seed
+        self._seed, self._renew = seed, renew
         self._patience = patience or Patience()
         self._sent = 0
         self._no_repeats_until = Duration(0)
@@ -125,6 +133,8 @@ class Rest:
             if error is None:
                 self._no_repeats_until = Duration(0)
                 return response
+            if _is_unauthorized(response, error) and self._renew():
+                continue
             is_throttled = error.cause == "Throttled"
             if is_throttled and self._clock.monotonic() < self._no_repeats_until:
                 raise error
@@ -148,6 +158,8 @@ class Rest:
         response, error = await self._attempt(request)
         if error is not None:
             error.may_be_done |= response.status >= 500
+            if _is_unauthorized(response, error):
+                self._renew()
             raise error
         return response
 
@@ -158,6 +170,13 @@ class Rest:
         except NoAnswer as error:
             return Response(0), error
         return response, self._refusal(response)
+
+
+def _is_unauthorized(response: Response, error: CloudError) -> bool:
+    """Return whether a cloud has refused who asks; the codes are those of Alibaba Cloud."""
+    return response.status == 401 or error.error_code.startswith(
+        ("InvalidSecurityToken", "InvalidAccessKeyId")
+    )
 
 
 async def json_request(
@@ -200,6 +219,11 @@ def decoded(response: Response, kind: type[T]) -> T:
         return msgspec.json.decode(response.body, type=kind, strict=False)
     except UNREADABLE as error:
         raise CloudError(f"the API's answer cannot be read: {error}") from error
+
+
+def cause_of_status(status: int) -> CloudCause:
+    """Return what a refusal means that says no more than its HTTP status."""
+    return "Throttled" if status == 429 else "Permission" if status in {401, 403} else "Other"
 
 
 def retry_after(headers: Mapping[str, str]) -> Duration | None:

@@ -8,10 +8,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Instant, before, minutes
+from kubetide.units.time import Duration, Instant, before, minutes
 
 T = TypeVar("T")
-_EARLY = minutes(5)
+_EARLY, _YOUNG = minutes(5), minutes(1)
 
 
 class Keys(NamedTuple):
@@ -35,6 +35,7 @@ class Renewed(Generic[T]):
     def __init__(self, make: Callable[[], Awaitable[Until[T]]], clock: Clock) -> None:
         self._make, self._clock = make, clock
         self._held: Until[T] | None = None
+        self._made_at = Duration(0)
         self._turn = asyncio.Lock()
 
     async def __call__(self) -> T:
@@ -43,7 +44,18 @@ class Renewed(Generic[T]):
             if self._held is None or self._clock.now() >= before(self._held.end, _EARLY):
                 try:
                     self._held = await self._make()
+                    self._made_at = self._clock.monotonic()
                 except CloudError:
                     if self._held is None or self._clock.now() >= self._held.end:
                         raise
             return self._held.value
+
+    def forget(self) -> bool:
+        """Drop what a cloud has refused before its end, and return whether another one is made for the next request.
+
+        One that is younger than a minute stays: its age is not why it was refused.
+        """
+        if self._held is None or self._clock.monotonic() - self._made_at < _YOUNG:
+            return False
+        self._held = None
+        return True

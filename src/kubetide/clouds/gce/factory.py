@@ -65,8 +65,8 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
             bulk_listing=flags.bulk_mig_instances_listing_enabled,
         )
         seed = clock.now()
-        rest = Rest(send, clock, refusal, seed=seed)
         token = _tokens(send, config, clock)
+        rest = Rest(send, clock, refusal, seed=seed, renew=token.forget)
         yield GceCloud(ComputeApi(rest, clock, token, project), settings, clock, seed=seed)
 
 

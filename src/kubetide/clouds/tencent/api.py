@@ -11,7 +11,15 @@ import msgspec
 from kubetide.clouds.common.entries import Entries, read_entries
 from kubetide.clouds.common.pages import check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
-from kubetide.clouds.common.rest import UNREADABLE, Request, Response, Rest, decoded_without_nulls
+from kubetide.clouds.common.rest import (
+    UNREADABLE,
+    Request,
+    Response,
+    Rest,
+    cause_of_status,
+    decoded_without_nulls,
+    retry_after,
+)
 from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
 from kubetide.clouds.tencent.signing import Stamp, authorization
@@ -107,6 +115,8 @@ def _unreadable(response: Response) -> CloudError:
     return CloudError(
         f"HTTP {response.status}: {text}",
         error_code=str(response.status),
+        cause=cause_of_status(response.status),
+        retry_after=retry_after(response.headers),
         may_be_done=response.status == 200,
     )
 
