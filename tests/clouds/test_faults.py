@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.clouds.faults import BODIES, CHANGES, LOST, STATUSES, Fault, Faulty
 from tests.clouds.vendors import VENDORS, Azure, Gce
+from tests.clouds.vendors.aws import Aws
 
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes, seconds
@@ -24,20 +25,30 @@ PLACES = VENDORS | {
     "azure, flexible": partial(Azure, flexible=True),
     "azure, spot": partial(Azure, spot=True),
     "gce, in bulk": partial(Gce, bulk=True),
+    "aws": Aws,
 }
 UNSEEN = {"drop", "null", "list", "object"}
 """Changes of an answer after which a list may lack entries without saying so."""
 BOUNDS = {"web": (0, 4), "system": (1, 3), "workers": (2, 2)}
 
-faults = st.builds(
-    Fault,
-    kind=st.sampled_from(("status", *LOST, *BODIES, *CHANGES)),
-    first=st.integers(0, 9),
-    times=st.sampled_from((1, 2, 6, 100)),
-    at=st.floats(0, 1, exclude_max=True),
-    status=st.sampled_from(STATUSES),
-    retry_after=st.sampled_from(("", "0", "5", "99999999", "soon")),
-)
+_MISSHAPEN = ("drop", "null", "text", "list", "object")
+"""Changes of an answer that boto3, which knows its shape, never makes."""
+
+
+def faults(place):
+    """Return what may go wrong at the edge of a cloud."""
+    changes = [one for one in CHANGES if place != "aws" or one not in _MISSHAPEN]
+    return st.builds(
+        Fault,
+        kind=st.sampled_from(("status", *LOST, *BODIES, *changes)),
+        first=st.integers(0, 9),
+        times=st.sampled_from((1, 2, 6, 100)),
+        at=st.floats(0, 1, exclude_max=True),
+        status=st.sampled_from(STATUSES),
+        retry_after=st.sampled_from(("", "0", "5", "99999999", "soon")),
+    )
+
+
 steps = st.tuples(
     st.sampled_from(("look", "look", "wait", "increase", "decrease", "delete")),
     st.sampled_from(tuple(BOUNDS)),
@@ -58,7 +69,7 @@ class Life:
             here.fleet.add(self.names[name], running=running)
         here.named(*((self.names[one], *bounds) for one, bounds in BOUNDS.items()))
         self.faulty = here.send = Faulty(here.send, here.clock, most=150)
-        self.cloud, self.fault, self.deleted = here.connect(), fault, set()
+        self.cloud, self.fault, self.deleted, self.unanswered = here.connect(), fault, set(), set()
         self.sees_all, self.shown = fault.kind not in UNSEEN, {one: set() for one in BOUNDS}
 
     def running(self, name):
@@ -101,7 +112,10 @@ class Life:
     async def increase(self, name):
         before = self.target(name)
         _, error = await self.call(self.cloud.increase_size(self.here.id_of(self.names[name]), 1))
-        assert self.target(name) in ({before, before + 1} if error else {before + 1})
+        # An order that was taken without an answer, or that an old size does not show, may be what the next one asks for.
+        if error or self.fault.kind == "again":
+            self.unanswered.add(name)
+        assert self.target(name) in {before + 1, *((before,) if name in self.unanswered else ())}
 
     async def decrease(self, name):
         before = self.target(name)
@@ -142,7 +156,7 @@ def test_faults_at_the_edge_of_a_cloud(place):
 
     @settings(max_examples=200, deadline=None)
     @given(
-        fault=faults,
+        fault=faults(place),
         steps=st.lists(steps, min_size=1, max_size=6),
         page=st.sampled_from((1, 2, 500)),
         begun=st.booleans(),

@@ -8,6 +8,7 @@ import json
 import pytest
 from tests.clouds.faults import BODIES, Fault, Faulty
 from tests.clouds.vendors import VENDORS
+from tests.clouds.vendors.aws import Aws
 
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.groups import read_group
@@ -15,10 +16,12 @@ from kubetide.clouds.common.readings import attempt
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes
 
+ALL = VENDORS | {"aws": Aws}
+
 
 def spoiled(vendor, **how):
     """Return a vendor with two groups, its provider, and what spoils answers to it."""
-    here = VENDORS[vendor](**how).with_groups()
+    here = ALL[vendor](**how).with_groups()
     here.send = Faulty(here.send, here.clock, most=100)
     return here, here.connect(), here.send
 
@@ -199,7 +202,7 @@ def test_an_answer_of_azure_without_a_list_takes_no_machines_away(value):
 
 
 @pytest.mark.parametrize("kind", ["lost before", "lost after", "slow", "html"])
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", ALL)
 def test_a_deletion_without_an_answer_counts_for_the_minimum(vendor, kind):
     """Nobody knows whether it was carried out: no other machine goes below the minimum, and the same one may go."""
     for first in range(5):
@@ -223,7 +226,7 @@ def test_a_deletion_without_an_answer_counts_for_the_minimum(vendor, kind):
         asyncio.run(main())
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", ALL)
 def test_a_size_of_before_a_deletion_is_not_taken_for_new(vendor):
     """A cloud that answers with an older size would let a second deletion pass the minimum."""
     here, cloud, faulty = spoiled(vendor, page=500)

@@ -120,3 +120,35 @@ def test_an_endpoint_that_is_no_url_is_refused_at_once():
         CloudConfigError, match=r'ServiceOverride "1": url ec2\.example is not of the form https://'
     ):
         aws_config(text, {})
+
+
+@pytest.mark.parametrize(("status", "is_open"), [(400, False), (503, True), (200, True)])
+def test_an_order_that_no_answer_refuses_may_be_done(monkeypatch, status, is_open):
+    """A refusal says that it was not; the failure of a server and an answer that is none do not."""
+
+    class Scaling(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = b"" if status == 200 else REFUSAL
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) or 5))
+            self.end_headers()
+            self.wfile.write(body or b"<html")
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    server = HTTPServer(("127.0.0.1", 0), Scaling)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    client = BotoClient(AwsConfig("eu-west-1", 1))
+    try:
+        with pytest.raises(CloudError) as caught:
+            asyncio.run(client("SetDesiredCapacity", {"AutoScalingGroupName": "web", "DesiredCapacity": 1}))
+    finally:
+        client.close()
+        server.shutdown()
+        server.server_close()
+    assert caught.value.may_be_done is is_open

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.clouds.fakes.fleet import Clock
 from tests.conformance.clouds_aws_rules import RULES
 from tests.conformance.clouds_aws_world import PretendedAws
 
@@ -21,14 +22,6 @@ from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, after, minutes, parse_rfc3339, seconds
 
 PREFIX = "k8s.io/cluster-autoscaler/node-template/"
-
-
-class Clock:
-    def __init__(self):
-        self.time = parse_rfc3339("2026-03-02T00:00:00Z")
-
-    def now(self):
-        return self.time
 
 
 def instance(name, lifecycle="InService"):

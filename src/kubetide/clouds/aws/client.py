@@ -22,6 +22,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ProfileNotFound,
 )
+from botocore.parsers import ResponseParserError
 
 from kubetide.clouds.aws.api import SERVICES
 from kubetide.clouds.aws.config import AwsConfig
@@ -70,12 +71,16 @@ class BotoClient:
             said = error.response.get("Error") or {}
             # Credentials are fetched within the call, and that may be what was refused.
             operation = error.operation_name or operation
-            raise api_error(operation, said.get("Code") or "Unknown", said.get("Message") or "") from error
+            refusal = api_error(operation, said.get("Code") or "Unknown", said.get("Message") or "")
+            status = (error.response.get("ResponseMetadata") or {}).get("HTTPStatusCode") or 0
+            refusal.may_be_done = status >= 500
+            raise refusal from error
         except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, OSError) as error:
             # An OSError is that of a token file: those of sockets come as errors of botocore.
             raise api_error(operation, NO_CREDENTIALS, str(error)) from error
-        except BotoCoreError as error:
-            raise CloudError(f"{operation}: {error}", error_code=type(error).__name__) from error
+        except (BotoCoreError, ResponseParserError) as error:
+            code = type(error).__name__
+            raise CloudError(f"{operation}: {error}", error_code=code, may_be_done=True) from error
         return answer
 
     def _client(self, service: str) -> Any:

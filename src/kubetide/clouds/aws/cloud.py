@@ -5,7 +5,7 @@ At rest a refresh makes one call for each hundred groups, at most once a minute;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -40,6 +40,7 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
+from kubetide.clouds.common.orders import Removals
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupCandidate, NewGroup, NodeGroup
@@ -108,6 +109,7 @@ class AwsCloud(Cloud):
         self._candidates: tuple[Candidate, ...] | None = None
         self._deleted: set[str] = set()
         self._fresh: set[str] = set()
+        self._removals = Removals(clock)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -126,6 +128,7 @@ class AwsCloud(Cloud):
 
     async def _read(self, now: Instant) -> None:
         described = await self._described()
+        self._removals.keep(one.provider_id for asg in described.values() for one in asg.members)
         new = {name for name in described if name not in self._known and name not in self._explicit}
         for name, asg in described.items():
             known = self._known.get(name)
@@ -298,7 +301,7 @@ class AwsCloud(Cloud):
         """
         known = await self._group(group_id)
         doomed = tuple(dict.fromkeys(provider_ids))
-        known.check_delete(doomed, force=force)
+        known.check_delete(doomed, self._removals, force=force)
         withdrawn = sum(map(is_placeholder, doomed))
         names = {each: member.name for each in doomed if (member := known.member(each)) is not None}
         going = {each for each in names if known.is_going(each)}
@@ -311,7 +314,8 @@ class AwsCloud(Cloud):
                 await self._set_size(known, size)
         for each, name in names.items():
             if each not in going:
-                await self._api.terminate(name)
+                call = self._removals.order(group_id, known.target, [each], self._api.terminate(name))
+                await self._ordered(known, call)
                 known.ended.add(each)
                 known.set_target(known.target - 1, self._clock.now())
 
@@ -344,6 +348,8 @@ class AwsCloud(Cloud):
             raise CloudError(
                 f"no node group {group_id}; there are {', '.join(sorted(self._known)) or 'none'}"
             )
+        if known.is_unsure:
+            await self._see_again(known)
         return known
 
     def _check_owed(self, known: Known, delta: int) -> None:
@@ -357,9 +363,20 @@ class AwsCloud(Cloud):
     async def _set_size(self, known: Known, size: int) -> None:
         # An activity may have begun, and failed, before AWS answers.
         asked_at = self._clock.now()
-        await self._api.set_desired_capacity(known.asg.name, size)
+        await self._ordered(known, self._api.set_desired_capacity(known.asg.name, size))
+        self._removals.grow(known.asg.name, size - known.target)
         known.sized_at = asked_at
         known.set_target(size, self._clock.now())
+
+    async def _ordered(self, known: Known, call: Awaitable[None]) -> None:
+        """Wait for an order; where nobody knows whether it was carried out, the group is read before the next one."""
+        try:
+            await call
+        except CloudError as error:
+            if error.may_be_done:
+                known.doubt()
+                self._next = Instant(0)
+            raise
 
     async def _see_again(self, known: Known) -> None:
         found = await self._api.groups_by_name([known.asg.name])

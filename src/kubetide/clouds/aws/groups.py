@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kubetide.clouds.aws.ids import provider_id
+from kubetide.clouds.common.pages import each_once
 from kubetide.objects.base import Json
 
 TERMINATING: Final = frozenset({"Terminating", "Terminating:Wait", "Terminating:Proceed", "Terminated"})
@@ -88,7 +89,7 @@ class Asg(NamedTuple):
 def read_group(raw: Json) -> Asg:
     """Return one group of DescribeAutoScalingGroups."""
     instances = raw.get("Instances") or ()
-    members = tuple(
+    found = [
         Member(
             provider_id(each.get("AvailabilityZone") or "", each.get("InstanceId") or ""),
             each.get("InstanceId") or "",
@@ -96,7 +97,8 @@ def read_group(raw: Json) -> Asg:
         )
         for each in instances
         if not (each.get("LifecycleState") or "").startswith(_WARM)
-    )
+    ]
+    members = tuple(each_once(found, lambda one: one.name))
     return Asg(
         name=raw["AutoScalingGroupName"],
         min_size=raw.get("MinSize") or 0,
@@ -107,7 +109,7 @@ def read_group(raw: Json) -> Asg:
         members=members,
         tags=tuple((tag.get("Key") or "", tag.get("Value") or "") for tag in raw.get("Tags") or ()),
         launch=_launch(raw),
-        warm=raw.get("WarmPoolSize") or len(instances) - len(members),
+        warm=raw.get("WarmPoolSize") or len(instances) - len(found),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kubetide.clouds.aws.creation import pattern_of
 from kubetide.clouds.aws.groups import Asg, Member
 from kubetide.clouds.aws.ids import is_placeholder, placeholder_name, provider_id
+from kubetide.clouds.common.orders import Removals
 from kubetide.ports.cloud import Instance, InstanceError, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, after, seconds
@@ -37,6 +38,7 @@ class Known:
         ended: Provider ids that we ended and AWS still lists.
         sized_at: When we last asked for a size, the end of an instance aside; None before the first time.
         is_named: Whether ``--nodes`` names it; such a group is nobody's to delete.
+        is_unsure: Whether an order may have changed it without an answer.
     """
 
     asg: Asg
@@ -48,6 +50,7 @@ class Known:
     ended: set[str] = field(default_factory=set)
     stale: str = ""
     is_named: bool = False
+    is_unsure: bool = False
     sized_at: Instant | None = None
     _change: _Change | None = None
     _view: NodeGroup | None = None
@@ -63,6 +66,10 @@ class Known:
         self.target = size
         self._view = None
 
+    def doubt(self) -> None:
+        """Note that nobody knows whether an order was carried out: what AWS says next counts."""
+        self.is_unsure, self._change = True, None
+
     def seen(self, asg: Asg, now: Instant) -> None:
         """Take in what AWS says now; its size counts unless it is still that of before our last change."""
         change = self._change
@@ -72,7 +79,7 @@ class Known:
         if asg != self.asg or self.stale:
             self._view = None
         self.asg = asg
-        self.stale = ""
+        self.stale, self.is_unsure = "", False
         self.ended &= {each.provider_id for each in asg.members}
 
     def missing(self) -> int:
@@ -132,18 +139,19 @@ class Known:
                 f"node group {self.asg.name}: size increase too large - desired:{self.target + delta} max:{self.max_size}"
             )
 
-    def check_delete(self, provider_ids: Sequence[str], *, force: bool) -> None:
+    def check_delete(self, provider_ids: Sequence[str], removals: Removals, *, force: bool) -> None:
         """Raise CloudError when one of these is not of the group, or too few nodes would be left."""
         for each in provider_ids:
             if not self.has(each):
                 raise CloudError(
                     f"node group {self.asg.name}: {each} doesn't belong to a known asg of this name"
                 )
-        going = sum(not self.is_going(each) for each in provider_ids)
-        if not force and (self.target <= self.min_size or self.target - going < self.min_size):
+        doomed = [each for each in provider_ids if not self.is_going(each)]
+        size = removals.size(self.asg.name, self.target, doomed) if doomed else self.target
+        if not force and (size <= self.min_size or size - len(doomed) < self.min_size):
             raise CloudError(
                 f"node group {self.asg.name}: min size reached, nodes will not be deleted: minimum {self.min_size}, "
-                f"target {self.target}, to delete {going}"
+                f"target {size}, to delete {len(doomed)}"
             )
 
     def is_going(self, provider_id: str) -> bool:
