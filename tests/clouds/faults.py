@@ -21,6 +21,8 @@ BODIES = {
 STATUSES = (301, 401, 403, 404, 429, 500, 503)
 LOST = ("lost before", "lost after", "slow")
 """Requests that get no answer: not carried out, carried out, and carried out after a minute."""
+WORLD = ("grown", "shrunk", "replaced", "in two", "deleted")
+"""What happens to a group between two requests: others change its size, its machine or its place, or delete it."""
 _PAGES = {"pageToken", "$skiptoken", "PageNumber", "NextToken", "Offset"}
 CHANGES = ("drop", "null", "text", "list", "object", "unknown", "more", "double", "again")
 """What is done to one value of an answer."""
@@ -52,6 +54,7 @@ class Faulty:
 
     Attributes:
         sent: Requests since the last ``begin``.
+        happen: What to do when a fault of the world is due.
         spoiled: The places of answers that were changed, as texts.
     """
 
@@ -59,6 +62,7 @@ class Faulty:
         self._send, self._clock, self._most = send, clock, most
         self._fault, self._seen, self._first = None, 0, {}
         self.sent, self.spoiled, self._field = 0, [], None
+        self.happen = lambda: None
 
     def begin(self):
         self.sent = 0
@@ -97,6 +101,10 @@ class Faulty:
 
     async def _spoiled(self, fault, request):
         self.spoiled.append(fault.kind)
+        if fault.kind in WORLD:
+            if self._seen == fault.first + 1:
+                self.happen()
+            return await self._answer(request)
         if fault.kind == "lost before":
             raise NoAnswer(request.url, "connection reset")
         if fault.kind == "status":

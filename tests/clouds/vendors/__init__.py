@@ -1,10 +1,21 @@
 """The vendors whose protocols are played by fakes, by the name of their package."""
 
+from tests.clouds.faults import Faulty
 from tests.clouds.vendors.alibaba import Alibaba
+from tests.clouds.vendors.aws import Aws
 from tests.clouds.vendors.azure import Azure
 from tests.clouds.vendors.gce import Gce
 from tests.clouds.vendors.tencent import Tencent
 
-__all__ = ["VENDORS", "Alibaba", "Azure", "Gce", "Tencent"]
+__all__ = ["ALL", "VENDORS", "Alibaba", "Aws", "Azure", "Gce", "Tencent", "spoiled"]
 
 VENDORS = {"alibaba": Alibaba, "azure": Azure, "gce": Gce, "tencent": Tencent}
+ALL = VENDORS | {"aws": Aws}
+"""AWS too, which is played by a fake of its port of calls as far as faults need it."""
+
+
+def spoiled(vendor, **how):
+    """Return a vendor with two groups, its provider, and what spoils answers to it."""
+    here = ALL[vendor](**how).with_groups()
+    here.send = Faulty(here.send, here.clock, most=100)
+    return here, here.connect(), here.send

@@ -390,7 +390,7 @@ class AzureCloud(Cloud):
 
     async def _known(self, group_id: str) -> tuple[str, ScaleSet]:
         key = group_id.lower()
-        if self._sets_at is None:
+        if self._sets_at is None or self._sets_outdated:
             await self.renew()
         if key not in self._groups:
             raise CloudError(f"azure: there is no node group {group_id}")
