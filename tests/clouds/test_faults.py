@@ -3,7 +3,7 @@
 A life is some ticks of a loop: it looks, orders, withdraws and deletes; meanwhile one fault spoils some of the answers.
 What no provider can see is stated in ``UNSEEN``: an entry that lost its name, and a list that ends early without
 saying so, as those of Compute Engine and Azure do not count their entries. Looks then lack machines until the fault is
-over; a decrease still ends none.
+over; a decrease still ends none. Nor can it see that an answer is of minutes ago: no decrease is tried on such.
 """
 
 from __future__ import annotations
@@ -174,7 +174,8 @@ class Life:
 
     async def decrease(self, name):
         before = self.target(name)
-        await self.call(self.cloud.decrease_target_size(self.here.id_of(self.names[name]), 1))
+        if self.fault.kind != "again":
+            await self.call(self.cloud.decrease_target_size(self.here.id_of(self.names[name]), 1))
         assert self.is_one_of({before, before - 1}, name)
 
     async def delete(self, name):

@@ -96,7 +96,7 @@ class Aws(Vendor):
                 code = "ResponseParserError"
                 raise CloudError(f"{operation}: {error}", error_code=code, may_be_done=True) from error
             if answer.status >= 300:
-                raise api_error(operation, found["Code"], found["Message"])
+                raise api_error(operation, found.get("Code") or str(answer.status), str(found))
             return found
 
         return AwsCloud(AwsApi(call), self.clock, groups=nodes, types=InstanceTypes(None))
