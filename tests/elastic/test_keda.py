@@ -173,6 +173,19 @@ def test_of_two_objects_with_one_target_the_older_one_is_followed():
     assert state.due(NOW) == [new.key]
 
 
+def test_targets_of_one_kind_in_two_groups_are_two():
+    """Custom resources of two groups may have the same kind and name: both are scaled."""
+    state = ALGORITHM.core().state
+    pair = [
+        source(
+            name=name, scaleTargetRef={"apiVersion": f"{name}.example.com/v1", "kind": "Queue", "name": "q"}
+        )
+        for name in ("a", "b")
+    ]
+    state.apply(Delta(sources=tuple(pair)))
+    assert all(state.follows(one.key) for one in pair)
+
+
 def test_a_source_without_problems_is_the_hpa_that_keda_would_make():
     """Defaults, names and the selector are KEDA's; targets are a value a pod unless they are not."""
     found = source()

@@ -63,7 +63,7 @@ class State:
         self.memory: dict[Key, Memory] = {}
         self.served: frozenset[Key] = frozenset()
         self.answers: dict[Key, Answer] = {}
-        self.first: dict[tuple[str, str, str], Key] = {}
+        self.first: dict[tuple[str, str, str, str], Key] = {}
 
     def apply(self, delta: Delta) -> None:
         """Apply the changes."""
@@ -125,8 +125,9 @@ class State:
         )
 
 
-def _target(source: Source) -> tuple[str, str, str]:
-    return source.namespace, source.target.kind, source.target.name
+def _target(source: Source) -> tuple[str, str, str, str]:
+    group = source.target.api_version.rpartition("/")[0]
+    return source.namespace, group, source.target.kind, source.target.name
 
 
 def _spec(source: Source) -> Source:
