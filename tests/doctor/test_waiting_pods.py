@@ -6,7 +6,7 @@ from tests.doctor.test_checks import found
 from tests.nodes.frozen import START, group, node, pod, template
 
 from kubetide.doctor import Snapshot
-from kubetide.nodes.explain.alike import explain_alike
+from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 
 
 def test_the_maximum_that_is_named_is_enough_for_all_like_pods():
@@ -22,7 +22,7 @@ def test_the_maximum_that_is_named_is_enough_for_all_like_pods():
     )
     state = Snapshot(now=START, **objects).node_state
     for keys in ([("default", name) for name in "cba"], [("default", "c")]):
-        assert explain_alike(state, keys, START).sentence == (
+        assert explain_equivalent_pods(state, keys, START).sentence == (
             "No group takes it. What would help: raise max of group g from 1 to 4 (group g)."
         )
 

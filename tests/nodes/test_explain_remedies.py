@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from tests.nodes.frozen import World, group, node, pod, template
 from tests.nodes.test_volumes import DATA, ZONE, bound_in
 
-from kubetide.nodes.explain.alike import explain_alike
 from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.slim_pods import slim_pod
@@ -73,7 +73,8 @@ def test_a_change_that_helps_others_first_counts_them(asked, change):
     assert found.remedy is not None
     assert (found.remedy.text, found.remedy.verified) == (change, True)
     assert (
-        explain_alike(world.state, [("default", name) for name in "abcd"], world.now).remedy == found.remedy
+        explain_equivalent_pods(world.state, [("default", name) for name in "abcd"], world.now).remedy
+        == found.remedy
     )
 
 
@@ -238,7 +239,7 @@ def test_groups_that_are_alike_share_a_remedy_which_is_the_best_of_all(asked):
     ]
     full = [pod(f"on-{name}", cpu="8" if name == "large" else "4", node=f"{name}-n") for name in made]
     world = World(groups=groups, nodes=nodes, pods=[*full, asked])
-    in_short = explain_alike(world.state, [("default", "a")], world.now)
+    shared = explain_equivalent_pods(world.state, [("default", "a")], world.now)
     each = explained(world)
-    assert (in_short.remedy, in_short.sentence) == (each.remedy, each.sentence)
-    assert {one.group: one.why for one in in_short.groups} == {one.group: one.why for one in each.groups}
+    assert (shared.remedy, shared.sentence) == (each.remedy, each.sentence)
+    assert {one.group: one.why for one in shared.groups} == {one.group: one.why for one in each.groups}

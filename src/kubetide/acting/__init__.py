@@ -4,9 +4,9 @@ from kubetide.acting.election import Elector, Fence, LeaseLost
 from kubetide.acting.events import EventWriter, cut_note
 from kubetide.acting.lease import LeaseTimes
 from kubetide.acting.parallel import both, in_parallel
-from kubetide.acting.rewriting import rewrite
 from kubetide.acting.turns import in_turns
 from kubetide.acting.unread import UnreadObjects
+from kubetide.acting.update import update_object
 
 __all__ = [
     "Elector",
@@ -19,5 +19,5 @@ __all__ = [
     "cut_note",
     "in_parallel",
     "in_turns",
-    "rewrite",
+    "update_object",
 ]

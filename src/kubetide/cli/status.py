@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.common.asking import asking_in
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
+from kubetide.cli.common.offered_commands import commands_with_folder
 from kubetide.cli.common.structured import TABLE, WIDE, output_option, structured
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _page(out: Path, form: str) -> str:
     status, tables = status_of(out)
     if form not in (TABLE, WIDE):
         return structured(status, form)
-    return asking_in(out, status_text(status, tables, whole=form == WIDE))
+    return commands_with_folder(out, status_text(status, tables, whole=form == WIDE))
 
 
 def status_text(status: Status, tables: Sequence[Table], *, whole: bool = False) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.schedules.clock_steps import is_ahead, step_warnings, without_future
+from kubetide.schedules.clock_rollback import is_ahead, step_warnings, without_future
 from kubetide.schedules.decision import Change, Commands, Notice, Outcome, Result, Run, view_after
 from kubetide.schedules.kinds.alibaba import skipped
 from kubetide.schedules.kinds.registry import MODES

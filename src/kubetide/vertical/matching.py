@@ -13,7 +13,7 @@ from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
-from kubetide.vertical.workloads import NodeOwner, OwnerProblem, Workloads, owner_of, topmost
+from kubetide.vertical.workloads import OwnedByNode, OwnerProblem, Workloads, owner_of, topmost
 
 Target = tuple[str, str, str]
 """Namespace, and the kind and name that ``targetRef`` names."""
@@ -80,7 +80,7 @@ def topmost_target(meta: ObjectMeta, workloads: Workloads) -> Target | Match:
         return Match()
     try:
         top = topmost(workloads, meta.namespace, owner.kind, owner.name)
-    except NodeOwner:
+    except OwnedByNode:
         # Each node has such pods. They are no problem, as with upstream.
         return Match()
     except OwnerProblem as problem:

@@ -116,7 +116,7 @@ class OwnerProblem(ValueError):
     """An owner that cannot be followed to the top; the message says why."""
 
 
-class NodeOwner(OwnerProblem):
+class OwnedByNode(OwnerProblem):
     """A Node owns the pod: one of the kubelet's own, which no VPA can target."""
 
 
@@ -134,7 +134,7 @@ def topmost(workloads: Workloads, namespace: str, kind: str, name: str) -> tuple
         if here in seen:
             raise OwnerProblem(f"cycle detected in ownership chain of {kind} {namespace}/{name}")
         if here[0] == "Node":
-            raise NodeOwner(f"Node {here[1]} is not a valid owner of pods that VPA updates")
+            raise OwnedByNode(f"Node {here[1]} is not a valid owner of pods that VPA updates")
         seen.add(here)
         view = workloads.get((here[0], namespace, here[1]))
         well_known = here[0] in WELL_KNOWN

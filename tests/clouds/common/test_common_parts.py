@@ -11,7 +11,7 @@ from tests.clouds.fakes.fleet import Clock
 
 from kubetide.clouds.common.ini import CloudConfigError, read_ini
 from kubetide.clouds.common.options import IGNORE_DAEMON_SETS, SCALE_DOWN_UNNEEDED, read_options
-from kubetide.clouds.common.orders import Removals
+from kubetide.clouds.common.orders import PendingRemovals
 from kubetide.clouds.common.placeholders import split_stand_ins
 from kubetide.clouds.common.remembered import Remembered
 from kubetide.clouds.common.tokens import Renewed, Until
@@ -131,7 +131,7 @@ def test_orders_that_are_withdrawn_are_parted_from_machines():
 )
 def test_a_size_of_before_removals_is_never_too_large(size, steps):
     """Whatever was answered, and whichever of its sizes a cloud shows: no group counts as larger than it is."""
-    removals, sizes, sure, number = Removals(Clock()), [size], True, 0
+    removals, sizes, sure, number = PendingRemovals(Clock()), [size], True, 0
     for kind, most, age in steps:
         shown, count = sizes[int(age * (len(sizes) - 1))], min(most, sizes[-1])
         if kind == "grown":

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from kubetide.cli.common.asking import asking_in
 from kubetide.cli.common.exits import FAILED, STUCK
+from kubetide.cli.common.offered_commands import commands_with_folder
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.recording.folder import REPORT, SUMMARY, TIMELINE, write_bytes_whole, write_whole
 from kubetide.simulate.outcome.table import printable, summary_table
@@ -23,7 +23,7 @@ def finish(result: RunResult, out: Path, *, strict: bool = False) -> None:
     Exits with 1 if an invariant was broken, and with 3 if something could not scale and the run is ``strict``.
     """
     try:
-        click.echo(asking_in(out, summary_table(result.summary)))
+        click.echo(commands_with_folder(out, summary_table(result.summary)))
     finally:
         write_results(result, out)
     click.echo()
@@ -48,7 +48,7 @@ def finish(result: RunResult, out: Path, *, strict: bool = False) -> None:
 def tell_stuck(result: RunResult, variant: str, out: Path) -> bool:
     """Print what could not scale in a variant, on standard error; return whether anything could not."""
     for sentence in result.stuck:
-        click.echo(f"strict: {variant}: {asking_in(out, printable(sentence))}", err=True)
+        click.echo(f"strict: {variant}: {commands_with_folder(out, printable(sentence))}", err=True)
     return bool(result.stuck)
 
 

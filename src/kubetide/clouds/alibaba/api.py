@@ -17,7 +17,7 @@ from kubetide.clouds.alibaba.model import (
 )
 from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
 from kubetide.clouds.common.entries import Entries, read_entries
-from kubetide.clouds.common.pages import Pages, check_whole, each_once, known_total
+from kubetide.clouds.common.pagination import PageTokens, check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import (
     UNREADABLE,
@@ -272,14 +272,14 @@ class AlibabaApi:
         """Return all types of machines by name."""
         found: dict[str, InstanceType] = {}
         query: dict[str, str] = {}
-        pages = Pages("ecs:DescribeInstanceTypes")
+        tokens = PageTokens("ecs:DescribeInstanceTypes")
         while True:
             listed = await self._read(MACHINES, "DescribeInstanceTypes", query)
             types = (listed.instance_types.instance_type if listed.instance_types else None) or ()
             found |= {one.instance_type_id: one for one in types}
             if not listed.next_token:
                 return found
-            pages.check(listed.next_token)
+            tokens.check(listed.next_token)
             query = {"NextToken": listed.next_token}
 
     async def failed_activity(self, group: str, since: Instant) -> FailedActivity | None:

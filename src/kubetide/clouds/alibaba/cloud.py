@@ -24,7 +24,7 @@ from kubetide.clouds.common.creation import (
     pattern_for,
 )
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.orders import Orders, Removals
+from kubetide.clouds.common.orders import Orders, PendingRemovals
 from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
@@ -77,7 +77,7 @@ class AlibabaCloud(Cloud):
         self._patterns = Patterns(self._templates, region)
         self._shown = ShownGroups()
         self._has_begun = False
-        self._removals = Removals(clock)
+        self._removals = PendingRemovals(clock)
         self._orders = Orders(self._failed_activity, lambda name: provider_id(region, name))
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────

@@ -13,11 +13,11 @@ import msgspec
 from kubetide.clouds.alibaba.api import AlibabaApi, refusal
 from kubetide.clouds.alibaba.cloud import AlibabaCloud
 from kubetide.clouds.alibaba.config import AlibabaConfig, advice, check_file, read_environment
+from kubetide.clouds.common.environment_variables import check_trimmed
 from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.rest import HttpSender, NoAnswer, Request, Response, Rest, Send, decoded
 from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.clouds.common.tokens import Keys, Renewed, Until
-from kubetide.clouds.common.variables import check_trimmed
 from kubetide.clouds.registry import CloudContext
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from kubetide.clouds.common.pages import Pages
+from kubetide.clouds.common.pagination import PageTokens
 from kubetide.objects.base import Json
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -159,14 +159,14 @@ class AwsApi:
     async def _pages(self, operation: str, request: Json, field: str) -> list[Json]:
         found: list[Json] = []
         token: Any = None
-        pages = Pages(operation)
+        tokens = PageTokens(operation)
         while True:
             answer = await self._call(operation, {**request, "NextToken": token} if token else request)
             found += answer.get(field) or ()
             token = answer.get("NextToken")
             if not token:
                 return found
-            pages.check(str(token))
+            tokens.check(str(token))
 
 
 def _in_parts(names: Sequence[str], size: int) -> list[list[str]]:

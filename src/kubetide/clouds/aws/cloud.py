@@ -40,7 +40,7 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
-from kubetide.clouds.common.orders import Removals
+from kubetide.clouds.common.orders import PendingRemovals
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupCandidate, NewGroup, NodeGroup
@@ -109,7 +109,7 @@ class AwsCloud(Cloud):
         self._candidates: tuple[Candidate, ...] | None = None
         self._deleted: set[str] = set()
         self._fresh: set[str] = set()
-        self._removals = Removals(clock)
+        self._removals = PendingRemovals(clock)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kubetide.clouds.aws.ids import provider_id
-from kubetide.clouds.common.pages import each_once
+from kubetide.clouds.common.pagination import each_once
 from kubetide.objects.base import Json
 
 TERMINATING: Final = frozenset({"Terminating", "Terminating:Wait", "Terminating:Proceed", "Terminated"})

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kubetide.clouds.aws.creation import pattern_of
 from kubetide.clouds.aws.groups import Asg, Member
 from kubetide.clouds.aws.ids import is_placeholder, placeholder_name, provider_id
-from kubetide.clouds.common.orders import Removals
+from kubetide.clouds.common.orders import PendingRemovals
 from kubetide.ports.cloud import Instance, InstanceError, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, after, seconds
@@ -139,7 +139,7 @@ class Known:
                 f"node group {self.asg.name}: size increase too large - desired:{self.target + delta} max:{self.max_size}"
             )
 
-    def check_delete(self, provider_ids: Sequence[str], removals: Removals, *, force: bool) -> None:
+    def check_delete(self, provider_ids: Sequence[str], removals: PendingRemovals, *, force: bool) -> None:
         """Raise CloudError when one of these is not of the group, or too few nodes would be left."""
         for each in provider_ids:
             if not self.has(each):

@@ -11,7 +11,7 @@ import msgspec
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
 from kubetide.clouds.common.entries import Entries, read_entries
-from kubetide.clouds.common.pages import Pages
+from kubetide.clouds.common.pagination import PageTokens
 from kubetide.clouds.common.rest import (
     UNREADABLE,
     Request,
@@ -232,9 +232,9 @@ class ComputeApi:
         self, path: str, query: Mapping[str, str] = {}, *, version: str = _COMPUTE
     ) -> list[Json]:
         found: list[Json] = []
-        url, asked, api_version, pages = path, query, version, Pages(path)
+        url, asked, api_version, tokens = path, query, version, PageTokens(path)
         while url:
-            pages.check(url)
+            tokens.check(url)
             ask = partial(self._request, "GET", url, query=asked, version=api_version)
             response = await self._rest.read(ask)
             page = decoded(response, _Page)

@@ -24,7 +24,7 @@ from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.azure.skus import InstanceType
 from kubetide.clouds.azure.template import GPU_LABEL, described
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
-from kubetide.clouds.common.orders import Removals
+from kubetide.clouds.common.orders import PendingRemovals
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.ports.clock import Clock
@@ -75,7 +75,7 @@ class AzureCloud(Cloud):
         self._left_out: set[str] = set()
         self._sets: dict[str, ScaleSet] = {}
         self._capacities = Capacities()
-        self._operations, self._removals = Operations(api, clock), Removals(clock)
+        self._operations, self._removals = Operations(api, clock), PendingRemovals(clock)
         self._lost: dict[str, str] = {}
         self._unreadable: dict[str, str] = {}
         self._cache = MachineCache(api, settings, clock)

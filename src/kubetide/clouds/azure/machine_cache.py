@@ -10,7 +10,7 @@ from kubetide.clouds.azure.model import ScaleSet
 from kubetide.clouds.azure.references import normalized
 from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.azure.status import StatusRules, VmStatus
-from kubetide.clouds.common.pages import each_once
+from kubetide.clouds.common.pagination import each_once
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
 from kubetide.units.seeds import unit_interval

@@ -48,7 +48,7 @@ class Orders:
         return reading if failure is None else with_placeholders(reading, failure, self._make_id)
 
 
-class Removals:
+class PendingRemovals:
     """Instances that a cloud was asked to remove, until no list has them any more, and the sizes that follow from it.
 
     One that is still there a quarter of an hour later may be removed again: the cloud can have given up. So may one

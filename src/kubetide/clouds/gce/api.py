@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubetide.clouds.common.pages import Pages
+from kubetide.clouds.common.pagination import PageTokens
 from kubetide.clouds.common.rest import (
     UNREADABLE,
     NoAnswer,
@@ -345,13 +345,13 @@ class ComputeApi:
         self, method: str, path: str, kind: type[_Page[T]], query: Mapping[str, str] = {}
     ) -> list[T]:
         found: list[T] = []
-        asked, pages = dict(query), Pages(path)
+        asked, tokens = dict(query), PageTokens(path)
         while True:
             page = decoded(await self._rest.read(partial(self._request, method, path, asked)), kind)
             found += page.items or page.managed_instances or ()
             if not page.next_page_token:
                 return found
-            pages.check(page.next_page_token)
+            tokens.check(page.next_page_token)
             asked = {**query, "pageToken": page.next_page_token}
 
     async def _request(

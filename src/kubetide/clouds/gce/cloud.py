@@ -17,8 +17,8 @@ from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.options import ReadOptions
-from kubetide.clouds.common.orders import Removals
-from kubetide.clouds.common.pages import check_whole
+from kubetide.clouds.common.orders import PendingRemovals
+from kubetide.clouds.common.pagination import check_whole
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
@@ -92,7 +92,7 @@ class GceCloud(Cloud):
         self._patterns = Patterns(self._templates)
         self._discovered_at: Duration | None = None
         self._shown = ShownGroups()
-        self._names, self._removals = Names(seed), Removals(clock)
+        self._names, self._removals = Names(seed), PendingRemovals(clock)
 
     @property
     def pod_prices(self) -> PodPrices:

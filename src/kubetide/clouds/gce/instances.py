@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from kubetide.clouds.common.pages import each_once
+from kubetide.clouds.common.pagination import each_once
 from kubetide.clouds.gce.references import GceRef, parse_instance_url, parse_manager_url, provider_id
 from kubetide.clouds.gce.template import Metadata
 from kubetide.objects.base import ApiStruct

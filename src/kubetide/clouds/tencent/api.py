@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubetide.clouds.common.entries import Entries, read_entries
-from kubetide.clouds.common.pages import check_whole, each_once, known_total
+from kubetide.clouds.common.pagination import check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import (
     UNREADABLE,

@@ -19,7 +19,7 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.orders import Orders, Removals
+from kubetide.clouds.common.orders import Orders, PendingRemovals
 from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
@@ -81,7 +81,7 @@ class TencentCloud(Cloud):
         self._patterns = Patterns(self._templates)
         self._shown = ShownGroups()
         self._has_begun = False
-        self._removals = Removals(clock)
+        self._removals = PendingRemovals(clock)
         self._orders = Orders(self._failed_activity, lambda name: provider_id("", name))
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────

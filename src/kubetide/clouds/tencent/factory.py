@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from kubetide.clouds.common.environment_variables import check_trimmed
 from kubetide.clouds.common.rest import HttpSender, Rest
 from kubetide.clouds.common.sizes import parse_node_specs
 from kubetide.clouds.common.tokens import Keys
-from kubetide.clouds.common.variables import check_trimmed
 from kubetide.clouds.registry import CloudContext
 from kubetide.clouds.tencent.api import TencentApi, refusal
 from kubetide.clouds.tencent.cloud import TencentCloud

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.alike import explain_alike, refusals_text
+from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods, refusals_text
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
@@ -31,7 +31,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         pods.sort(key=lambda pod: pod.metadata.name)
         meta = pods[0].metadata
         keys = [(pod.metadata.namespace, pod.metadata.name) for pod in pods]
-        found = explain_alike(snapshot.node_state, keys, snapshot.now)
+        found = explain_equivalent_pods(snapshot.node_state, keys, snapshot.now)
         if found.status != "refused":
             continue
         more = f" (and {len(pods) - 1} like it)" if len(pods) > 1 else ""

@@ -75,7 +75,7 @@ def named_options(names: tuple[str, ...]) -> dict[str, tuple[Plugin, Option]]:
     return found
 
 
-class Adjusted(NamedTuple):
+class Adjustments(NamedTuple):
     """The options that changed the number, with the number after each, and what is wrong with the others."""
 
     changes: tuple[tuple[str, int], ...]
@@ -84,7 +84,7 @@ class Adjusted(NamedTuple):
 
 def adjusted(
     options: Sequence[Named], installed: dict[str, tuple[Plugin, Option]], situation: Situation
-) -> Adjusted:
+) -> Adjustments:
     """Return the result of each option that changes the number, within the bounds, in order."""
     changes: list[tuple[str, int]] = []
     problems: list[str] = []
@@ -100,4 +100,4 @@ def adjusted(
         if number != situation.desired:
             changes.append((name, number))
             situation = situation._replace(desired=number)
-    return Adjusted(tuple(changes), tuple(problems))
+    return Adjustments(tuple(changes), tuple(problems))

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from kubetide.acting import in_parallel, rewrite
+from kubetide.acting import in_parallel, update_object
 from kubetide.nodes.decision import (
     Action,
     AddTaint,
@@ -211,7 +211,7 @@ class Actor:
 
     async def _change_spec(self, name: str, change: Callable[[Json], Json]) -> None:
         """Change the spec of a node as it is now."""
-        await rewrite(
+        await update_object(
             self._cluster, NODES, name, lambda node: {**node, "spec": change(node.get("spec") or {})}
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from kubetide.acting import rewrite
+from kubetide.acting import update_object
 from kubetide.nodes.registry.status_map import LAST_UPDATED_ANNOTATION, initializing_status, status_time
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY
@@ -100,7 +100,7 @@ class _Document:
                 )
                 return
         try:
-            self._known = await rewrite(
+            self._known = await update_object(
                 self._cluster, CONFIG_MAPS, self._name, change, namespace=self._namespace
             )
         except NotFound:

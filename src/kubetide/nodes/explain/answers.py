@@ -22,8 +22,8 @@ from kubetide.nodes.explain.prospects import (
     removal_sentence,
 )
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
-from kubetide.nodes.explain.waiting.left_out import left_out_sentence, not_in_tick_sentence
-from kubetide.nodes.explain.waiting.likeness import SharedRemedies, likeness_of
+from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
+from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
@@ -115,15 +115,15 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     consolidated: str = ""
 
 
-def explain_pod(state: State, key: Key, now: Instant, *, in_short: bool = False) -> PodExplanation:
-    """Explain one pod; ``in_short``: groups that are alike share one remedy. Raises KeyError for an unknown pod."""
+def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = False) -> PodExplanation:
+    """Explain one pod; ``share_remedies``: equivalent groups share one. Raises KeyError for an unknown pod."""
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
         return PodExplanation(
             namespace=namespace, name=name, status="placed", sentence=f"It is on node {pod.spec.node_name}."
         )
-    if sentence := left_out_sentence(state, pod):
+    if sentence := not_considered_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
     tick = supposing.unchanged_runs()
@@ -139,8 +139,8 @@ def explain_pod(state: State, key: Key, now: Instant, *, in_short: bool = False)
             result=tick.result,
         )
     remedies: Supposing | SharedRemedies = supposing
-    if in_short:
-        remedies = SharedRemedies(supposing, partial(likeness_of, state, tick, pod, verdict))
+    if share_remedies:
+        remedies = SharedRemedies(supposing, partial(equivalence_of, state, tick, pod, verdict))
     return _by_group(state, remedies, tick, key, verdict)
 
 

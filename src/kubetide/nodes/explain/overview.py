@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
-from kubetide.nodes.explain.alike import explain_alike
+from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.records.export import with_own_memory
@@ -69,7 +69,7 @@ def _waiting(state: State, now: Instant) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
         if index < _MOST_EXPLAINED:
-            why = explain_alike(state, [(namespace, name) for name in pods], now).sentence
+            why = explain_equivalent_pods(state, [(namespace, name) for name in pods], now).sentence
         else:
             why = f"ask: kubetide explain pod {namespace}/{pods[0]}"
         rows.append((f"{namespace}/{owner_name}", len(pods), why))

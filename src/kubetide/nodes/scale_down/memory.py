@@ -97,7 +97,7 @@ class DeleteResult(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
-class Failures(msgspec.Struct, frozen=True):
+class RemovalFailures(msgspec.Struct, frozen=True):
     """How often the removal of a node has failed, when last, and with which error."""
 
     count: int
@@ -175,7 +175,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     hints: dict[str, str] = {}
     deletions: dict[str, Deletion] = {}
     results: dict[str, DeleteResult] = {}
-    failures: dict[str, Failures] = {}
+    failures: dict[str, RemovalFailures] = {}
     last_update: Instant | None = None
     shortest_interval: Duration | None = None
     last_delete: Instant | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kubetide.embedded.apiserver.store.request import Request
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.explain.alike import explain_alike, refusals_text
+from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods, refusals_text
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Condition, controller_of
@@ -118,7 +118,7 @@ def _why(world: World, pod: Pod, alike: list[Pod]) -> str:
     key = (pod.metadata.namespace, pod.metadata.name)
     if state is not None and key in state.pods:
         keys = [(one.metadata.namespace, one.metadata.name) for one in alike]
-        found = explain_alike(state, [one for one in keys if one in state.pods], world.clock.now())
+        found = explain_equivalent_pods(state, [one for one in keys if one in state.pods], world.clock.now())
         if found.status == "refused":
             return f"{refusals_text(found)}. {found.sentence}"
         if found.status != "placed":

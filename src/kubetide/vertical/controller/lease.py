@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from kubetide.acting import rewrite
+from kubetide.acting import update_object
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import LEASES
 from kubetide.ports.cluster import Cluster
@@ -33,7 +33,7 @@ async def renew_lease(cluster: Cluster, name: str, namespace: str, identity: str
         return {**lease, "spec": {**(lease.get("spec") or {}), **renewed}}
 
     try:
-        await rewrite(cluster, LEASES, name, change, namespace=namespace)
+        await update_object(cluster, LEASES, name, change, namespace=namespace)
     except NotFound:
         body: Json = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {"name": name}}
         await cluster.create(LEASES, {**body, "spec": spec}, namespace=namespace)

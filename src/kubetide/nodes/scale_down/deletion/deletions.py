@@ -10,7 +10,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.deletion import events
-from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Failures
+from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, RemovalFailures
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
@@ -80,7 +80,7 @@ def note_failure(state: State, node: str, result: str, error: str, now: Instant)
     memory = state.memory.scale_down
     memory.results[node] = DeleteResult(result, error)
     before = memory.failures.get(node)
-    memory.failures[node] = Failures(1 if before is None else before.count + 1, now, error)
+    memory.failures[node] = RemovalFailures(1 if before is None else before.count + 1, now, error)
 
 
 def failure(

@@ -13,7 +13,7 @@ from kubetide.objects.pod import Pod
 _DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def left_out_sentence(state: State, pod: Pod) -> str:
+def not_considered_sentence(state: State, pod: Pod) -> str:
     """Return why no loop ever buys a node for this pod as it is; empty for a pod that one may be bought for.
 
     Source: Cluster Autoscaler, the list of unschedulable pods and the filter of expendable ones.

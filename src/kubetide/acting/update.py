@@ -1,4 +1,4 @@
-"""Changes an object by reading it and writing it back whole, for which upstream's roles suffice."""
+"""Updates an object: reads it, changes it and replaces it, for which upstream's roles suffice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.ports.errors import Conflict, Withheld
 _ATTEMPTS: Final = 5
 
 
-async def rewrite(
+async def update_object(
     cluster: Cluster, kind: Kind[Any], name: str, change: Callable[[Json], Json], *, namespace: str = ""
 ) -> Json:
     """Read an object, replace it by what ``change`` makes of it, and return it as it is then.

@@ -1,4 +1,4 @@
-"""One explanation for like pods, in few words: its change helps all of them."""
+"""One explanation for equivalent pods, in few words: its change helps all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 
 _SHARED: Final = frozenset({"max_size", "label"})
-"""Kinds of changes after which like pods share the group's new nodes, so that its maximum may not do for all."""
+"""Kinds of changes after which equivalent pods share the group's new nodes, so that its maximum may not do for all."""
 
 _MOST_REFUSALS: Final = 5
 _MOST_NAMES: Final = 3
@@ -41,8 +41,8 @@ def _named(groups: Sequence[str]) -> str:
     return f"{', '.join(groups[:_MOST_NAMES])} and {left} more {'group' if left == 1 else 'groups'}"
 
 
-def explain_alike(state: State, keys: Sequence[Key], now: Instant) -> PodExplanation:
-    """Return the explanation of the first of like pods, with the smallest change that helps all of them.
+def explain_equivalent_pods(state: State, keys: Sequence[Key], now: Instant) -> PodExplanation:
+    """Return the explanation of the first of equivalent pods, with the smallest change that helps all of them.
 
     Args:
         state: What is decided on, which is only read.
@@ -51,12 +51,12 @@ def explain_alike(state: State, keys: Sequence[Key], now: Instant) -> PodExplana
     Raises: KeyError for an unknown pod.
     """
     first, last = min(keys), max(keys)
-    found = explain_pod(state, first, now, in_short=True)
+    found = explain_pod(state, first, now, share_remedies=True)
     remedy = found.remedy
     if first == last or remedy is None or not any(one.kind in _SHARED for one in remedy.changes):
         return found
     # One node more is enough for the first pod; the last one says how many all of them need.
-    of_last = explain_pod(state, last, now, in_short=True)
+    of_last = explain_pod(state, last, now, share_remedies=True)
     if of_last.remedy is None or of_last.remedy.group != remedy.group:
         return found
     return replace(found, remedy=of_last.remedy, sentence=of_last.sentence)

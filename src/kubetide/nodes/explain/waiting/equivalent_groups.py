@@ -1,4 +1,4 @@
-"""Which groups are alike for a pod: what would make one of them take it would do so with each other."""
+"""Which groups are equivalent for a pod: what makes one of them take it does so with each of the others."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from kubetide.objects.pod import Pod
 
 
 class SharedRemedies:
-    """Decides about one group of those that are alike; the others have its remedy, in the words of that group."""
+    """Decides about one of each set of equivalent groups; the others have its remedy, in the words of that group."""
 
-    def __init__(self, supposing: Supposing, likeness: Callable[[str], Hashable]) -> None:
+    def __init__(self, supposing: Supposing, equivalence: Callable[[str], Hashable]) -> None:
         self._supposing = supposing
-        self._likeness = likeness
+        self._equivalence = equivalence
         self._known: dict[Hashable, Remedy | None] = {}
 
     def remedy(self, group_id: str) -> Remedy | None:
-        """Return what would make a group like this one take the pod; None if no remedy is known."""
-        likeness = self._likeness(group_id)
-        if likeness not in self._known:
-            self._known[likeness] = self._supposing.remedy(group_id)
-        return self._known[likeness]
+        """Return what would make a group equivalent to this one take the pod; None if no remedy is known."""
+        equivalence = self._equivalence(group_id)
+        if equivalence not in self._known:
+            self._known[equivalence] = self._supposing.remedy(group_id)
+        return self._known[equivalence]
 
 
-def likeness_of(state: State, tick: Tick, pod: Pod, verdict: Verdict | None, group_id: str) -> Hashable:
+def equivalence_of(state: State, tick: Tick, pod: Pod, verdict: Verdict | None, group_id: str) -> Hashable:
     """Return what two groups have in common that the same changes help; the group itself where nobody can say.
 
     Of labels, those count that the pod selects nodes by. Pods with rules about other pods or with volumes, and groups

@@ -12,8 +12,8 @@ from kubetide.cli.common.completing import FOLDER
 _ASK: Final = re.compile(r"(?<=ask: )kubetide explain \S+ [^\s()]+")
 
 
-def asking_in(out: Path, text: str) -> str:
-    """Return the text with the run's folder in each command that asks about the run.
+def commands_with_folder(out: Path, text: str) -> str:
+    """Return the text, with the run's folder in each command that asks about the run.
 
     A summary does not name the folder, so that the same run gives the same bytes wherever they are written.
     """
