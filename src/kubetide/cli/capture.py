@@ -99,7 +99,8 @@ def command(
     from kubetide.experiments.capture.observed import seen_in
     from kubetide.experiments.capture.scenario import captured
     from kubetide.experiments.capture.score import CARD, scores
-    from kubetide.experiments.changes import with_changes, without_nulls
+    from kubetide.experiments.changes import with_changes
+    from kubetide.objects.nulls import without_nulls
     from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
     from kubetide.runtime.recording.folder import write_bytes_whole
     from kubetide.simulate.outcome.table import Table, aligned, decimal, percent, printable

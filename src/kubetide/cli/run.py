@@ -58,11 +58,11 @@ def command(context: click.Context, config: Path | None) -> None:
       kubetide run --context staging --horizontal-pod-autoscaler-sync-period=30s
       kubetide run --config kubetide.yaml --act
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.common.log import ConsoleLog, JsonLog
+    from kubetide.cli.common.log import log_of
     from kubetide.runtime.production import run_service
     from kubetide.runtime.recording.folder import claimed
 
     settings = configuration(config, context.args)
     out = Path(settings.run.out)
     with claimed(out):
-        run_service(settings, out, JsonLog() if settings.run.log_format == "json" else ConsoleLog())
+        run_service(settings, out, log_of(settings.run.log_format))

@@ -22,6 +22,7 @@ from kubetide.clouds.catalog import CatalogError
 from kubetide.experiments.objects import Objects
 from kubetide.experiments.paths import PathError, nearest, set_at, split_name
 from kubetide.loop import expand_groups, flag_names, loop_entries
+from kubetide.objects.nulls import without_nulls
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.catalog import catalog_types, with_catalog_types
@@ -62,13 +63,6 @@ def _forget_catalog(value: dict[str, Any], path: Path, scenario: Scenario) -> No
     for name, spec in catalog_types(path.parent, scenario).items():
         if types.get(name) == without_nulls(msgspec.to_builtins(spec)):
             del types[name]
-
-
-def without_nulls(value: Any) -> Any:
-    """Return the value as a file would hold it: without nulls."""
-    if isinstance(value, dict):
-        return {name: without_nulls(one) for name, one in value.items() if one is not None}
-    return [without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 def _set(value: dict[str, Any], objects: Objects, text: str) -> None:

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from kubetide.objects.vpa import UPDATES_ANNOTATION
 from kubetide.units.names import dns1123_label_errors
 
-UPDATES: Final = UPDATES_ANNOTATION
 OBSERVED_CONTAINERS: Final = "vpaObservedContainers"
 IN_PLACE_UPDATED: Final = "vpaInPlaceUpdated"
 STARTUP_BOOST: Final = "vpaCpuStartupBoost"

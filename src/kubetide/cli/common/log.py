@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 import msgspec
 
@@ -86,3 +88,8 @@ class JsonLog(ConsoleLog):
         now = self._clock.now() if at is None and self._clock is not None else at
         time = {} if now is None else {"time": format_rfc3339(now)}
         click.echo(msgspec.json.encode({**time, "level": level, "message": text, **fields}).decode())
+
+
+def log_of(form: Literal["console", "json"]) -> ConsoleLog:
+    """Return what a run's ``logFormat`` asks for."""
+    return JsonLog() if form == "json" else ConsoleLog()

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from kubetide.clouds.common.rest import without_nulls
+from kubetide.clouds.common.rest import converted_without_nulls
 from kubetide.ports.errors import CloudError
 
 T = TypeVar("T")
@@ -29,18 +29,10 @@ def read_entries(listed: Iterable[Any], kind: type[T], name_key: str) -> Entries
     problems: dict[str, str] = {}
     for one in listed:
         try:
-            found.append(_read(one, kind))
+            found.append(converted_without_nulls(one, kind))
         except msgspec.ValidationError as error:
             name = one.get(name_key) if isinstance(one, Mapping) else None
             if not isinstance(name, str) or not name:
                 raise CloudError(f"an entry without {name_key} cannot be read: {error}") from error
             problems[name] = f"the API's answer on {name} cannot be read: {error}"
     return Entries(found, problems)
-
-
-def _read(entry: Any, kind: type[T]) -> T:
-    parts = {key: one for key, one in entry.items() if one is not None} if isinstance(entry, dict) else entry
-    try:
-        return msgspec.convert(parts, kind, strict=False)
-    except msgspec.ValidationError:
-        return msgspec.convert(without_nulls(parts), kind, strict=False)

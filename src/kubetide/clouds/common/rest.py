@@ -201,15 +201,22 @@ def decoded_without_nulls(body: bytes | msgspec.Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind, strict=False)
     except msgspec.ValidationError:
-        return msgspec.convert(without_nulls(msgspec.json.decode(body)), kind, strict=False)
+        return msgspec.convert(_without_nulls(msgspec.json.decode(body)), kind, strict=False)
 
 
-def without_nulls(value: Any) -> Any:
-    """Return JSON without the parts that are null."""
+def converted_without_nulls(value: Any, kind: type[T]) -> T:
+    """Return JSON that is decoded as its type; a null is as if it were not there. Raises msgspec.ValidationError."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError:
+        return msgspec.convert(_without_nulls(value), kind, strict=False)
+
+
+def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     if isinstance(value, list):
-        return [without_nulls(one) for one in value if one is not None]
+        return [_without_nulls(one) for one in value if one is not None]
     return value
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -29,6 +29,7 @@ from kubetide.clouds.tencent.model import Group, InstanceType, LaunchConfigurati
 from kubetide.clouds.tencent.template import PREFIX
 from kubetide.clouds.tencent.templates import Templates
 from kubetide.objects.base import Json
+from kubetide.objects.nulls import without_nulls
 from kubetide.ports.cloud import NewGroup, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError
 
@@ -162,7 +163,7 @@ async def create(api: TencentApi, pattern: Group, new: NewGroup, subnets: Sequen
         "Tags": [{**one, "ResourceType": "auto-scaling-group"} for one in tags],
     }
     try:
-        return await api.create_group(_without_nulls(body))
+        return await api.create_group(without_nulls(body))
     except CloudError as error:
         with suppress(CloudError):
             await api.delete_configuration(made)
@@ -215,7 +216,7 @@ def _configuration_body(configuration: Json, new: NewGroup, pattern: Group) -> J
         body["LoginSettings"] = {"KeyIds": login["KeyIds"]}
     elif login.get("KeepImageLogin"):
         body["LoginSettings"] = {"KeepImageLogin": True}
-    found: Json = _without_nulls(body)
+    found: Json = without_nulls(body)
     return found
 
 
@@ -233,13 +234,6 @@ def _tags(pattern: Group) -> list[Json]:
         and (not one.key.startswith(_RESOURCES) or one.key == _STORAGE)
     ]
     return [*copied, {"Key": CREATED, "Value": pattern.auto_scaling_group_id}]
-
-
-def _without_nulls(value: Any) -> Any:
-    """Return a part of what was described as a request may have it."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 class Patterns:

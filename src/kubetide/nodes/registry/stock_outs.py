@@ -1,8 +1,9 @@
 """Offers that were out of stock lately, shared by all groups that buy them (``--stock-out-memory``).
 
 An offer is an instance type in a zone on a market. After a shortage it is not asked for during
-``--stock-out-memory``; after another one within twice that time for twice as long, up to four times. Several reports of one shortage count once. Each
-counts less as time passes: without a new one the next begins at the shortest time again.
+``--stock-out-memory``; after another one within twice that time for twice as long, up to four times. Several reports
+of one shortage count once. Each counts less as time passes: without a new one the next begins at the shortest time
+again.
 
 Beyond Cluster Autoscaler, which only backs off the group that failed; off by default.
 """

@@ -68,9 +68,8 @@ async def _probe_one(cluster: Cluster, clock: Clock, key: Key, patience: Duratio
     finally:
         # Also where a person has no patience, or the API server fails in between.
         if _is_asked(hpa):
-            with suppress(
-                Conflict, NotFound
-            ):  # somebody has just put it right, or there is nothing to put right
+            # Somebody may just have put it right, or there is nothing to put right.
+            with suppress(Conflict, NotFound):
                 await _patch(cluster, key, {"conditions": conditions}, hpa["metadata"]["resourceVersion"])
     return ""
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kubetide.objects.base import Json
+from kubetide.objects.nulls import without_nulls
 from kubetide.objects.vpa import ContainerPolicy, VerticalPodAutoscaler, VpaSpec
 from kubetide.units.quantity import Quantity, QuantityError
 
@@ -85,7 +86,7 @@ class UnreadableVpa(ValueError):
 
 def read_vpa(body: Json) -> VerticalPodAutoscaler:
     """Return a VPA object whose numbers and quantities are all readable. Raises: UnreadableVpa."""
-    body = _without_nulls(body)
+    body = without_nulls(body)
     try:
         vpa = msgspec.convert(body, VerticalPodAutoscaler)
     except msgspec.ValidationError as error:
@@ -100,13 +101,6 @@ def read_vpa(body: Json) -> VerticalPodAutoscaler:
             _, _, why = str(error).partition(" is not a quantity: ")
             raise UnreadableVpa(why or str(error)) from error
     return vpa
-
-
-def _without_nulls(body: Any) -> Any:
-    """Return JSON without members that are null: Go leaves such a field as it is, of whatever type."""
-    if isinstance(body, dict):
-        return {name: _without_nulls(one) for name, one in body.items() if one is not None}
-    return [_without_nulls(one) for one in body] if isinstance(body, list) else body
 
 
 def _integers(spec: VpaSpec) -> Iterator[tuple[str, int]]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from kubetide.objects.base import Json
 from kubetide.objects.pod import Pod
-from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.objects.vpa import UPDATES_ANNOTATION, VerticalPodAutoscaler
 from kubetide.units.quantity import Quantity
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.annotations import (
     OBSERVED_CONTAINERS,
-    UPDATES,
     boost_annotation,
     observed_text,
 )
@@ -56,7 +55,7 @@ def pod_patches(
             updates.append(f"container {index}: {', '.join(update_items(desired))}")
     if updates:
         text = f"Pod resources updated by {vpa.metadata.name}: {'; '.join(updates)}"
-        patches.append(add(annotation_path(UPDATES), text))
+        patches.append(add(annotation_path(UPDATES_ANNOTATION), text))
     names = tuple(container.name for container in running)
     patches.append(add(annotation_path(OBSERVED_CONTAINERS), observed_text(names)))
     return patches

@@ -12,7 +12,6 @@ import msgspec
 from kubetide.embedded.apiserver.defaults.defaults import defaults
 from kubetide.embedded.apiserver.rules.pod_resize import resized
 from kubetide.embedded.apiserver.rules.validation import validate
-from kubetide.embedded.apiserver.store.copying import without_nulls
 from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.store.custom_kinds.definitions import definition_faults, with_defaults
 from kubetide.embedded.apiserver.store.errors import forbidden, invalid
@@ -22,6 +21,7 @@ from kubetide.embedded.apiserver.store.store import Store
 from kubetide.embedded.apiserver.store.volumes import VOLUME_PROTECTION, with_volume_rules
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES, Kind
+from kubetide.objects.nulls import without_nulls
 from kubetide.objects.policy import PriorityClass
 from kubetide.objects.qos import qos_class
 from kubetide.ports.errors import BadRequest

@@ -12,12 +12,13 @@ from kubetide.embedded.apiserver.patches.strategic import (
     strategic_merge,
 )
 from kubetide.embedded.apiserver.store import metadata
-from kubetide.embedded.apiserver.store.copying import copy_json, without_nulls
+from kubetide.embedded.apiserver.store.copying import copy_json
 from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind, shape_in
 from kubetide.embedded.apiserver.store.errors import invalid_patch
 from kubetide.embedded.apiserver.store.request import Request
 from kubetide.embedded.apiserver.store.scale import SCALE, replicas_in, with_replicas
 from kubetide.objects.base import Json
+from kubetide.objects.nulls import without_nulls
 from kubetide.ports.errors import BadRequest, Invalid, Unclassified, UnsupportedMediaType
 from kubetide.units.patch import PatchError, json_patch, merge_patch
 
