@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.waiting.volume_changes import ZONE_KEYS, zones_of
+from kubetide.nodes.facts.zones import ZONE_KEYS, zones_of
 from kubetide.objects.pod import is_finished
 
 
