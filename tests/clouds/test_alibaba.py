@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.clouds.creating import created_like_its_pattern
 from tests.clouds.fakes.alibaba import REGION
+from tests.clouds.removing import a_removal_that_comes_to_nothing_is_asked_for_again
 from tests.clouds.vendors import Alibaba
 from tests.clouds.vendors.vendor import first_of, group_in
 
@@ -67,19 +68,9 @@ def test_the_first_node_that_is_not_of_the_group_is_named():
 def test_a_removal_that_comes_to_nothing_can_be_asked_for_again():
     """A machine that is still there after a quarter of an hour is not going: the next deletion is sent."""
 
-    async def story(here):
-        cloud = here.connect()
-        await cloud.increase_size("asg-web", 1)
-        await here.clock.sleep(minutes(1))
-        [machine] = (await group_in(cloud, "asg-web")).instances
-        here.fake.answers["RemoveInstances"] = {"ScalingActivityId": "asa-1"}
-        for minute, sent in ((0, 1), (14, 1), (1, 2)):
-            await here.clock.sleep(minutes(minute))
-            await cloud.refresh()
-            await cloud.delete_nodes("asg-web", [machine.provider_id])
-            assert here.fake.calls.count("RemoveInstances") == sent
-
-    Alibaba().with_groups().play(story)
+    Alibaba().with_groups().play(
+        a_removal_that_comes_to_nothing_is_asked_for_again, {"ScalingActivityId": "asa-1"}
+    )
 
 
 @pytest.mark.parametrize("desired", [True, False])

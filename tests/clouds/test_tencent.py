@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.clouds.creating import created_like_its_pattern
+from tests.clouds.removing import a_removal_that_comes_to_nothing_is_asked_for_again
 from tests.clouds.vendors import Tencent
 from tests.clouds.vendors.tencent import TEMPLATE, tag
 from tests.clouds.vendors.vendor import first_of, group_in
@@ -182,19 +183,7 @@ def test_a_missing_template_says_why(errors, text):
 def test_a_removal_that_comes_to_nothing_can_be_asked_for_again():
     """A machine that is still there after a quarter of an hour is not going: the next deletion is sent."""
 
-    async def story(here):
-        cloud = here.connect()
-        await cloud.increase_size("asg-web", 1)
-        await here.clock.sleep(minutes(1))
-        [machine] = (await group_in(cloud, "asg-web")).instances
-        here.fake.answers["RemoveInstances"] = {"ActivityId": "asa-1"}
-        for minute, sent in ((0, 1), (14, 1), (1, 2)):
-            await here.clock.sleep(minutes(minute))
-            await cloud.refresh()
-            await cloud.delete_nodes("asg-web", [machine.provider_id])
-            assert here.fake.calls.count("RemoveInstances") == sent
-
-    Tencent().with_groups().play(story)
+    Tencent().with_groups().play(a_removal_that_comes_to_nothing_is_asked_for_again, {"ActivityId": "asa-1"})
 
 
 def test_templates():

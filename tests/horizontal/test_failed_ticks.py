@@ -14,17 +14,23 @@ from kubetide.testing import builders
 from kubetide.units.time import seconds
 
 
-def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full(monkeypatch):
-    """Changes that the failed tick had taken from the caches are read again; memory stays; records replay."""
+def one_bug(monkeypatch, when):
+    """Let the first tick fail whose state and change ``when`` holds for; return a list that then holds the change."""
     real, failed = State.applying, []
 
     def applying(state, delta):
-        if len(delta.hpas) == 1 and not failed and state.views:
+        if not failed and when(state, delta):
             failed.append(delta)
             raise RuntimeError("a bug")
         return real(state, delta)
 
     monkeypatch.setattr(State, "applying", applying)
+    return failed
+
+
+def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full(monkeypatch):
+    """Changes that the failed tick had taken from the caches are read again; memory stays; records replay."""
+    failed = one_bug(monkeypatch, lambda state, delta: len(delta.hpas) == 1 and state.views)
 
     async def story(world: World):
         world.usage.milli = 100
@@ -54,15 +60,7 @@ def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full(monkeypatch)
 
 def test_an_hpa_that_went_in_a_failed_tick_is_forgotten(monkeypatch):
     """Its selector does not make the HPA in its place ambiguous, and its replicas are no longer announced."""
-    real, failed = State.applying, []
-
-    def applying(state, delta):
-        if delta.gone_hpas and not failed:
-            failed.append(delta)
-            raise RuntimeError("a bug")
-        return real(state, delta)
-
-    monkeypatch.setattr(State, "applying", applying)
+    failed = one_bug(monkeypatch, lambda _, delta: delta.gone_hpas)
 
     async def story(world: World):
         world.usage.milli = 200
@@ -83,15 +81,15 @@ def test_an_hpa_that_went_in_a_failed_tick_is_forgotten(monkeypatch):
 
 def test_what_was_learned_for_forecasts_outlives_a_bug(monkeypatch):
     """A forecast is learned over days; a tick that ends with a bug does not begin it anew."""
-    real, failed = State.applying, []
+    known_before = []
 
-    def applying(state, delta):
-        if state.views and state.forecasts.keys() and not failed and state.recommendations.count.max() > 8:
-            failed.append(state.forecasts.dump(("default", "web")))
-            raise RuntimeError("a bug")
-        return real(state, delta)
+    def has_learned(state, _):
+        if not state.views or not state.forecasts.keys() or state.recommendations.count.max() <= 8:
+            return False
+        known_before.append(state.forecasts.dump(("default", "web")))
+        return True
 
-    monkeypatch.setattr(State, "applying", applying)
+    failed = one_bug(monkeypatch, has_learned)
 
     async def story(world: World):
         world.usage.milli = 100
@@ -101,8 +99,8 @@ def test_what_was_learned_for_forecasts_outlives_a_bug(monkeypatch):
                 await world.clock.sleep(seconds(15))
             world.controller.health.bugs = 0
             known = world.controller.state.forecasts
-            assert known.dump(("default", "web")) == failed[0]
+            assert known.dump(("default", "web")) == known_before[0]
             await world.clock.sleep(seconds(15))
-            assert known.dump(("default", "web")).learns_from == failed[0].learns_from
+            assert known.dump(("default", "web")).learns_from == known_before[0].learns_from
 
     play(story)

@@ -161,6 +161,13 @@ class World:
                 await task
         assert self.controller.health.failures == 0, self.controller.health.last_failure
 
+    async def add_custom_target(self):
+        """Define the kind of tabs, and create a VPA for the tab "tab", which is not there yet."""
+        await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        reference = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
+        body = {"metadata": {"name": "tab"}, "spec": {"targetRef": reference}}
+        await self.cluster.create(VPAS, body, **WHERE)
+
     async def status(self, name="web"):
         return (await self.cluster.get(VPAS, name, **WHERE)).status
 
@@ -290,10 +297,7 @@ def test_the_scale_of_a_target_is_read_in_every_pass():
 
     async def main(world):
         await world.begin()
-        await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
-        reference = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
-        body = {"metadata": {"name": "tab"}, "spec": {"targetRef": reference}}
-        await world.cluster.create(VPAS, body, **WHERE)
+        await world.add_custom_target()
         async with world.running():
             await world.clock.sleep(minutes(1.5))
             assert "ConfigUnsupported" in [one.type for one in (await world.status("tab")).conditions]
@@ -315,10 +319,7 @@ def test_a_status_that_changes_while_a_scale_is_read_is_put_right():
 
     async def main(world):
         await world.begin()
-        await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
-        reference = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
-        body = {"metadata": {"name": "tab"}, "spec": {"targetRef": reference}}
-        await world.cluster.create(VPAS, body, **WHERE)
+        await world.add_custom_target()
         tab = {"metadata": {"name": "tab"}, "status": {"replicas": 1, "selector": "app=none"}}
         await world.cluster.create(TABS, tab, **WHERE)
         get_scale, others = world.cluster.get_scale, [{"conditions": None, "recommendation": None}]
