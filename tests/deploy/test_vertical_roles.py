@@ -8,7 +8,7 @@ import pytest
 from tests.deploy.requests import Observed, OnlyGranted, rows
 from tests.embedded.controllers.live import play
 from tests.vertical.pods_world import MemoryRecorder
-from tests.vertical.recommender.test_controller import Usage
+from tests.vertical.recommender.live import Usage
 
 from kubetide.loop import loop_entry
 from kubetide.loop.runner import Runner

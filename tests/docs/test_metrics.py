@@ -10,7 +10,7 @@ from tests.horizontal.running import START
 from tests.horizontal.running import World as PodsWorld
 from tests.nodes.live import World as NodesWorld
 from tests.vertical.pods_world import World as PodsOfVpas
-from tests.vertical.recommender.test_controller import World as VpaWorld
+from tests.vertical.recommender.live import World as VpaWorld
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.horizontal.series import HorizontalSeries, show_sources

@@ -6,8 +6,9 @@ import json
 import re
 
 import pytest
+from tests.vertical.custom_kinds import WHERE
 from tests.vertical.pods_world import START, play
-from tests.vertical.recommender.test_controller import WHERE, story
+from tests.vertical.recommender.live import story
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import VPAS
