@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kubetide.embedded.apiserver.http import User
 from kubetide.embedded.apiserver.http.access import Rule
 from kubetide.objects.kinds import PODS
 from kubetide.ports.errors import Forbidden
+
+ACCOUNT = "system:serviceaccount:kube-system:kubetide"
+GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 
 
 class Request(NamedTuple):
@@ -146,3 +150,8 @@ class Watched(Rule):
         request = Request(wish.verb, wish.group, wish.resource, wish.namespace, wish.name)
         self.seen.add(request)
         return any(one.allows(request) for one in self.granted)
+
+
+def account_of(granted, seen):
+    """Return the account of the chart with these rights; what it asks for goes into ``seen``."""
+    return User(ACCOUNT, GROUPS, (Watched(granted=frozenset(granted), seen=seen),))

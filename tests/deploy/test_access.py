@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.deploy.conftest import ACT, ALL, CAPACITY, IDLEST, UI
-from tests.deploy.requests import Request
+from tests.deploy.requests import ACCOUNT, GROUPS, Request
 from tools.manifests import render
 from tools.plane.build import find
 
@@ -20,8 +20,6 @@ from kubetide.units.time import milliseconds, seconds
 REVIEWS = Kind(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", dict, namespaced=False
 )
-ACCOUNT = "system:serviceaccount:kube-system:kubetide"
-GROUPS = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"]
 
 
 class Asked(NamedTuple):
@@ -70,7 +68,7 @@ def review(request):
         "namespace": request.namespace,
         "name": request.name,
     }
-    return {"spec": {"user": ACCOUNT, "groups": GROUPS, "resourceAttributes": attributes}}
+    return {"spec": {"user": ACCOUNT, "groups": list(GROUPS), "resourceAttributes": attributes}}
 
 
 @pytest.mark.parametrize(
