@@ -99,3 +99,21 @@ def test_an_increase_after_a_deletion_without_an_answer_buys_one(vendor):
             assert here.fleet.groups[here.web].target == before + 1
 
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("vendor", ALL)
+def test_an_increase_without_an_answer_is_seen_at_the_next_refresh(vendor):
+    """The machines come all the same: a size of before the order would have the loop order them again."""
+    for first in range(3):
+        here, cloud, faulty = spoiled(vendor, page=500)
+
+        async def main(here=here, cloud=cloud, faulty=faulty, first=first):
+            await here.clock.sleep(minutes(1))
+            await cloud.refresh()
+            faulty.set(Fault("lost after", first=first, times=1))
+            await attempt(cloud.increase_size(here.id_of(here.web), 1))
+            faulty.set(None)
+            shown = {one.id: one.target_size for one in await cloud.refresh()}
+            assert shown[here.id_of(here.web)] == here.fleet.groups[here.web].target
+
+        asyncio.run(main())

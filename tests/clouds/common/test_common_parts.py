@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.clouds.fakes.fleet import Clock
 
 from kubetide.clouds.common.ini import CloudConfigError, read_ini
 from kubetide.clouds.common.options import IGNORE_DAEMON_SETS, SCALE_DOWN_UNNEEDED, read_options
-from kubetide.clouds.common.orders import PendingRemovals
 from kubetide.clouds.common.placeholders import split_stand_ins
 from kubetide.clouds.common.remembered import Remembered
 from kubetide.clouds.common.tokens import Renewed, Until
@@ -118,32 +115,3 @@ def test_orders_that_are_withdrawn_are_parted_from_machines():
     assert split_stand_ins("web", ids, name_of) == (["r.m1"], ["placeholder-web-0", "placeholder-web-1"])
     with pytest.raises(CloudError, match="placeholder-web-0, placeholder-web-1: not all are orders of shop"):
         split_stand_ins("shop", ids, name_of)
-
-
-@given(
-    size=st.integers(1, 20),
-    steps=st.lists(
-        st.tuples(
-            st.sampled_from(("removed", "lost", "ignored", "grown")), st.integers(1, 3), st.floats(0, 1)
-        ),
-        max_size=12,
-    ),
-)
-def test_a_size_of_before_removals_is_never_too_large(size, steps):
-    """Whatever was answered, and whichever of its sizes a cloud shows: no group counts as larger than it is."""
-    removals, sizes, sure, number = PendingRemovals(Clock()), [size], True, 0
-    for kind, most, age in steps:
-        shown, count = sizes[int(age * (len(sizes) - 1))], min(most, sizes[-1])
-        if kind == "grown":
-            removals.grow("web", count)
-            sizes = [one + count for one in sizes]
-            continue
-        number += 1
-        doomed = [f"i-{number}-{each}" for each in range(count)]
-        assert removals.size("web", shown, doomed) <= sizes[-1]
-        removals.place("web", shown, doomed, is_answered=kind == "removed")
-        sizes.append(sizes[-1] - count * (kind != "ignored"))
-        sure = sure and kind != "ignored"
-        assert all((one in removals) == (kind == "removed") for one in doomed)
-    assert removals.size("web", sizes[0]) <= sizes[-1]
-    assert not sure or removals.size("web", sizes[-1]) == sizes[-1]

@@ -23,9 +23,9 @@ from kubetide.clouds.common.creation import (
     made_group,
     pattern_for,
 )
+from kubetide.clouds.common.ledger import Ledger
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.orders import Orders, PendingRemovals
-from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
+from kubetide.clouds.common.placeholders import FailedActivity, StandIns, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
@@ -77,15 +77,17 @@ class AlibabaCloud(Cloud):
         self._patterns = Patterns(self._templates, region)
         self._shown = ShownGroups()
         self._has_begun = False
-        self._removals = PendingRemovals(clock)
-        self._orders = Orders(self._failed_activity, lambda name: provider_id(region, name))
+        self._ledger = Ledger(clock)
+        self._stand_ins = StandIns(
+            self._ledger, self._failed_activity, lambda name: provider_id(region, name)
+        )
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        return self._shown.show([await self._orders.with_failures(one) for one in await self.readings()])
+        return self._shown.show([await self._stand_ins.added(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """The first time, look that all groups exist. Raises CloudError."""
@@ -158,7 +160,7 @@ class AlibabaCloud(Cloud):
         if not any(one.instances_error for one in readings):
             # Forget removals that are complete: instances that no list has any more.
             listed = (one for reading in readings for one in reading.instances or ())
-            self._removals.keep(parse_provider_id(one.provider_id) for one in listed)
+            self._ledger.keep(parse_provider_id(one.provider_id) for one in listed)
         return readings
 
     async def _reading(self, spec: NodeSpec, groups: dict[str, ScalingGroup], error: str) -> GroupReading:
@@ -251,16 +253,14 @@ class AlibabaCloud(Cloud):
         """Raise the group's capacity. Raises CloudError."""
         check_increase(delta)
         spec = self._known(group_id)
-        target = (await self._group(group_id)).size + delta
-        if target > spec.max_size:
-            raise CloudError(f"size increase is too large - desired:{target} max:{spec.max_size}")
-        now = self._clock.now()
-        await self._set_size(group_id, target - delta, target)
-        self._orders.place(group_id, now)
+        before = (await self._group(group_id)).size
+        if before + delta > spec.max_size:
+            raise CloudError(f"size increase is too large - desired:{before + delta} max:{spec.max_size}")
+        await self._set_size(group_id, before, before + delta)
 
     async def _set_size(self, group_id: str, before: int, size: int) -> None:
-        await self._api.set_size(self._asg(group_id), size)
-        self._removals.grow(group_id, size - before)
+        call = self._api.set_size(self._asg(group_id), size)
+        await self._ledger.resize(group_id, size - before, call)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the group's capacity by instances that do not exist yet. Raises CloudError."""
@@ -279,7 +279,7 @@ class AlibabaCloud(Cloud):
         doomed = await self._doomed(group_id, provider_ids)
         _, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
         if not force and (doomed or stand_ins):
-            most = self._removals.size(group_id, target, doomed)
+            most = self._ledger.most(group_id, target, doomed)
             check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
             existing = len(await self._instances(group_id))
@@ -291,7 +291,7 @@ class AlibabaCloud(Cloud):
                 await self._clock.sleep(_BETWEEN_REMOVALS)
             try:
                 removal = self._api.remove(self._asg(group_id), instance)
-                await self._removals.order(group_id, target, [instance], removal)
+                await self._ledger.remove(group_id, target, [instance], removal)
             except CloudError as error:
                 refused.append((instance, error))
         if refused:
@@ -315,7 +315,7 @@ class AlibabaCloud(Cloud):
                 if owner is None:
                     raise CloudError(f"{node_id} doesn't belong to a known Asg")
                 raise CloudError(f"{node_id} belongs to a different asg than {group_id}: {owner}")
-            if instance not in self._removals:
+            if instance not in self._ledger:
                 found.append(instance)
         return found
 

@@ -5,7 +5,7 @@ At rest a refresh makes one call for each hundred groups, at most once a minute;
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -38,9 +38,9 @@ from kubetide.clouds.common.creation import (
     make_candidate,
     pattern_for,
 )
+from kubetide.clouds.common.ledger import Ledger
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
-from kubetide.clouds.common.orders import PendingRemovals
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupCandidate, NewGroup, NodeGroup
@@ -109,7 +109,7 @@ class AwsCloud(Cloud):
         self._candidates: tuple[Candidate, ...] | None = None
         self._deleted: set[str] = set()
         self._fresh: set[str] = set()
-        self._removals = PendingRemovals(clock)
+        self._ledger = Ledger(clock, self._doubt)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -128,7 +128,7 @@ class AwsCloud(Cloud):
 
     async def _read(self, now: Instant) -> None:
         described = await self._described()
-        self._removals.keep(one.provider_id for asg in described.values() for one in asg.members)
+        self._ledger.keep(one.provider_id for asg in described.values() for one in asg.members)
         new = {name for name in described if name not in self._known and name not in self._explicit}
         for name, asg in described.items():
             known = self._known.get(name)
@@ -301,7 +301,7 @@ class AwsCloud(Cloud):
         """
         known = await self._group(group_id)
         doomed = tuple(dict.fromkeys(provider_ids))
-        known.check_delete(doomed, self._removals, force=force)
+        known.check_delete(doomed, self._ledger, force=force)
         withdrawn = sum(map(is_placeholder, doomed))
         names = {each: member.name for each in doomed if (member := known.member(each)) is not None}
         going = {each for each in names if known.is_going(each)}
@@ -314,8 +314,7 @@ class AwsCloud(Cloud):
                 await self._set_size(known, size)
         for each, name in names.items():
             if each not in going:
-                call = self._removals.order(group_id, known.target, [each], self._api.terminate(name))
-                await self._ordered(known, call)
+                await self._ledger.remove(group_id, known.target, [each], self._api.terminate(name))
                 known.ended.add(each)
                 known.set_target(known.target - 1, self._clock.now())
 
@@ -363,20 +362,15 @@ class AwsCloud(Cloud):
     async def _set_size(self, known: Known, size: int) -> None:
         # An activity may have begun, and failed, before AWS answers.
         asked_at = self._clock.now()
-        await self._ordered(known, self._api.set_desired_capacity(known.asg.name, size))
-        self._removals.grow(known.asg.name, size - known.target)
+        call = self._api.set_desired_capacity(known.asg.name, size)
+        await self._ledger.resize(known.asg.name, size - known.target, call)
         known.sized_at = asked_at
         known.set_target(size, self._clock.now())
 
-    async def _ordered(self, known: Known, call: Awaitable[None]) -> None:
-        """Wait for an order; where nobody knows whether it was carried out, the group is read before the next one."""
-        try:
-            await call
-        except CloudError as error:
-            if error.may_be_done:
-                known.doubt()
-                self._next = Instant(0)
-            raise
+    def _doubt(self, group_id: str) -> None:
+        """Read a group before its next order, as nobody knows whether the last one was carried out."""
+        self._known[group_id].doubt()
+        self._next = Instant(0)
 
     async def _see_again(self, known: Known) -> None:
         found = await self._api.groups_by_name([known.asg.name])

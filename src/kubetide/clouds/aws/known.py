@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kubetide.clouds.aws.creation import pattern_of
 from kubetide.clouds.aws.groups import Asg, Member
 from kubetide.clouds.aws.ids import is_placeholder, placeholder_name, provider_id
-from kubetide.clouds.common.orders import PendingRemovals
+from kubetide.clouds.common.ledger import Ledger
 from kubetide.ports.cloud import Instance, InstanceError, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, after, seconds
@@ -139,7 +139,7 @@ class Known:
                 f"node group {self.asg.name}: size increase too large - desired:{self.target + delta} max:{self.max_size}"
             )
 
-    def check_delete(self, provider_ids: Sequence[str], removals: PendingRemovals, *, force: bool) -> None:
+    def check_delete(self, provider_ids: Sequence[str], ledger: Ledger, *, force: bool) -> None:
         """Raise CloudError when one of these is not of the group, or too few nodes would be left."""
         for each in provider_ids:
             if not self.has(each):
@@ -147,7 +147,7 @@ class Known:
                     f"node group {self.asg.name}: {each} doesn't belong to a known asg of this name"
                 )
         doomed = [each for each in provider_ids if not self.is_going(each)]
-        size = removals.size(self.asg.name, self.target, doomed) if doomed else self.target
+        size = ledger.most(self.asg.name, self.target, doomed) if doomed else self.target
         if not force and (size <= self.min_size or size - len(doomed) < self.min_size):
             raise CloudError(
                 f"node group {self.asg.name}: min size reached, nodes will not be deleted: minimum {self.min_size}, "

@@ -24,7 +24,7 @@ from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.azure.skus import InstanceType
 from kubetide.clouds.azure.template import GPU_LABEL, described
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
-from kubetide.clouds.common.orders import PendingRemovals
+from kubetide.clouds.common.ledger import Ledger
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.ports.clock import Clock
@@ -75,7 +75,7 @@ class AzureCloud(Cloud):
         self._left_out: set[str] = set()
         self._sets: dict[str, ScaleSet] = {}
         self._capacities = Capacities()
-        self._operations, self._removals = Operations(api, clock), PendingRemovals(clock)
+        self._operations, self._ledger = Operations(api, clock), Ledger(clock, self._doubt)
         self._lost: dict[str, str] = {}
         self._unreadable: dict[str, str] = {}
         self._cache = MachineCache(api, settings, clock)
@@ -126,7 +126,7 @@ class AzureCloud(Cloud):
         known = [one for key, one in self._sets.items() if key in self._unreadable]
         listed = {one.name.lower(): one for one in (*known, *found)}
         # A set is smaller once its machines are gone: only sizes that are newer than their list say so.
-        self._removals.keep(self._cache.ids())
+        self._ledger.keep(self._cache.ids())
         self._deleted &= listed.keys()
         # A set that was just created may be listed late.
         self._fresh = {key: name for key, name in self._fresh.items() if key not in listed}
@@ -185,7 +185,7 @@ class AzureCloud(Cloud):
                 return
         self._capacities.forget_change(key)
         if deletion:
-            self._removals.forget(key)
+            self._ledger.withdraw(key)
         self._sets_outdated = True
 
     def _leave_out(self, message: str) -> None:
@@ -316,22 +316,25 @@ class AzureCloud(Cloud):
         check_increase(delta)
         key, scale_set = await self._known(group_id)
         target = increased(await self._target(key), delta, self._groups[key].most)
-        etag = (scale_set.etag or "") if self._settings.etag else ""
-        try:
-            operation = await self._api.set_capacity(scale_set, target, etag=etag)
-        except CloudError as error:
-            if not etag or error.error_code not in {"PreconditionFailed", "412"}:
-                raise
-            target, operation = await self._increase_changed(key, target)
-        self._note_size(key, target)
-        self._removals.grow(key, delta)
+        size, operation = await self._ledger.resize(key, delta, self._set_capacity(key, scale_set, target))
+        self._note_size(key, size)
         return key, operation
 
     def _note_size(self, key: str, size: int) -> None:
         holds = self._settings.spot_for if self._sets[key].is_spot else self._settings.sets_for
         self._capacities.change(key, size, until=Duration(self._clock.monotonic() + holds))
 
-    async def _increase_changed(self, key: str, target: int) -> tuple[int, str]:
+    async def _set_capacity(self, key: str, scale_set: ScaleSet, target: int) -> tuple[int, str]:
+        """Ask for a size; return the size that the set has now, and the URL of the operation."""
+        etag = (scale_set.etag or "") if self._settings.etag else ""
+        try:
+            return target, await self._api.set_capacity(scale_set, target, etag=etag)
+        except CloudError as error:
+            if not etag or error.error_code not in {"PreconditionFailed", "412"}:
+                raise
+        return await self._set_capacity_anew(key, target)
+
+    async def _set_capacity_anew(self, key: str, target: int) -> tuple[int, str]:
         """Read a set that somebody has changed, and ask once more; not where it is as large already.
 
         Source: cluster-autoscaler cloudprovider/azure, the second attempt with a fresh ETag.
@@ -368,16 +371,10 @@ class AzureCloud(Cloud):
             return
         ids = [one.provider_id for one in doomed]
         if not force:
-            check_delete(self._removals.size(key, target, ids), least, len(doomed))
+            check_delete(self._ledger.most(key, target, ids), least, len(doomed))
         deletion = DeletionOrder(tuple(one.instance_id for one in doomed), self._settings.force_delete)
         call = delete_machines(self._api, scale_set, deletion)
-        try:
-            operation = await self._removals.order(key, target, ids, call)
-        except CloudError as error:
-            if error.may_be_done:
-                self._cache.expire(key)
-                self._sets_outdated = True
-            raise
+        operation = await self._ledger.remove(key, target, ids, call)
         self._operations.begin(key, operation, deletion)
         if self._settings.strict:
             return
@@ -387,6 +384,11 @@ class AzureCloud(Cloud):
             # A size too old to be true; the listed one is not better, but it is soon renewed.
             self._capacities.forget_change(key)
         self._cache.mark_deleting(key, ids)
+
+    def _doubt(self, key: str) -> None:
+        """Read a set anew, as nobody knows whether its last order was carried out."""
+        self._cache.expire(key)
+        self._sets_outdated = True
 
     async def _known(self, group_id: str) -> tuple[str, ScaleSet]:
         key = group_id.lower()

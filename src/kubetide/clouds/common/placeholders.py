@@ -6,12 +6,14 @@ activity. Deleting one withdraws its order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
-from kubetide.clouds.common.readings import GroupReading
+from kubetide.clouds.common.ledger import Ledger
+from kubetide.clouds.common.readings import GroupReading, attempt
 from kubetide.ports.cloud import Instance, InstanceError
 from kubetide.ports.errors import CloudCause, CloudError
+from kubetide.units.time import Instant
 
 _MARK = "placeholder-"
 
@@ -34,24 +36,43 @@ class FailedActivity(NamedTuple):
         )
 
 
-def missing_machines(reading: GroupReading) -> int:
-    """Return how many ordered machines there are not; 0 where size or machines are not known."""
-    if reading.target is None or reading.instances_error:
-        return 0
-    return max(reading.target - len(reading.instances or ()), 0)
+class StandIns:
+    """Adds to each group stand-ins for machines that the ledger says were ordered and an activity says cannot be had.
 
+    Args:
+        ledger: The orders.
+        failed_activity: Returns why a group's order failed since a time; None where no activity says so.
+        make_id: Makes a provider id of a stand-in's name.
+    """
 
-def with_placeholders(
-    reading: GroupReading, failure: FailedActivity, make_id: Callable[[str], str]
-) -> GroupReading:
-    """Return the group with a stand-in for each missing machine; ``make_id`` makes a provider id of a name."""
-    stand_ins = tuple(
-        Instance(
-            provider_id=make_id(f"{_MARK}{reading.id}-{number}"), state="Creating", error=failure.error()
+    def __init__(
+        self,
+        ledger: Ledger,
+        failed_activity: Callable[[str, Instant], Awaitable[FailedActivity | None]],
+        make_id: Callable[[str], str],
+    ) -> None:
+        self._ledger, self._failed_activity, self._make_id = ledger, failed_activity, make_id
+
+    async def added(self, reading: GroupReading) -> GroupReading:
+        """Return the group with a stand-in for each machine that cannot be had."""
+        since = self._ledger.growing_since(reading.id)
+        if since is None or reading.target is None or reading.instances_error:
+            return reading
+        missing = max(reading.target - len(reading.instances or ()), 0)
+        if not missing:
+            self._ledger.complete(reading.id)
+            return reading
+        failure, _ = await attempt(self._failed_activity(reading.id, since))
+        if failure is None:
+            return reading
+        error = failure.error()
+        stand_ins = tuple(
+            Instance(
+                provider_id=self._make_id(f"{_MARK}{reading.id}-{number}"), state="Creating", error=error
+            )
+            for number in range(missing)
         )
-        for number in range(missing_machines(reading))
-    )
-    return reading._replace(instances=(*(reading.instances or ()), *stand_ins))
+        return reading._replace(instances=(*(reading.instances or ()), *stand_ins))
 
 
 def is_stand_in(name: str) -> bool:

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
+from kubetide.clouds.common.ledger import Ledger
 from kubetide.clouds.common.options import ReadOptions
-from kubetide.clouds.common.orders import PendingRemovals
 from kubetide.clouds.common.pagination import check_whole
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
@@ -92,7 +92,7 @@ class GceCloud(Cloud):
         self._patterns = Patterns(self._templates)
         self._discovered_at: Duration | None = None
         self._shown = ShownGroups()
-        self._names, self._removals = Names(seed), PendingRemovals(clock)
+        self._names, self._ledger = Names(seed), Ledger(clock)
 
     @property
     def pod_prices(self) -> PodPrices:
@@ -179,7 +179,7 @@ class GceCloud(Cloud):
             await self._list_managers(project, zone)
         found = await in_parallel(refs, self._reading, limit=self._settings.at_once)
         if not any(one.instances_error for one in found):
-            self._removals.keep(each.provider_id for one in found for each in one.instances or ())
+            self._ledger.keep(each.provider_id for one in found for each in one.instances or ())
         return found
 
     async def _reading(self, ref: GceRef) -> GroupReading:
@@ -344,8 +344,7 @@ class GceCloud(Cloud):
         names = self._names.draw(base, delta, taken)
         self._forget(ref)
         for part in chunks(names, _CREATED_AT_ONCE):
-            await self._api.create_instances(ref, part)
-            self._removals.grow(group_id, len(part))
+            await self._ledger.resize(group_id, len(part), self._api.create_instances(ref, part))
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the target by ``delta`` instances that do not exist yet. Raises CloudError."""
@@ -358,8 +357,7 @@ class GceCloud(Cloud):
         target = decreased(manager.size, delta, len(listed))
         check_whole({one.instance for one in listed}, manager.listed_at_least, f"instances of {ref}")
         self._forget(ref)
-        await self._api.resize(ref, target)
-        self._removals.grow(group_id, -delta)
+        await self._ledger.resize(group_id, -delta, self._api.resize(ref, target))
         self._managers[ref] = replace(manager, target_size=target - manager.target_suspended_size)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
@@ -376,12 +374,12 @@ class GceCloud(Cloud):
             if owner != ref:
                 raise CloudError(f"{one} belong to a different mig than {group_id}: {owner}")
         if not force:
-            check_delete(self._removals.size(group_id, target, doomed), least, len(doomed))
+            check_delete(self._ledger.most(group_id, target, doomed), least, len(doomed))
         self._forget(ref)
         # However young the last list is, it shows them as running.
         self._list_anew(ref)
         call = self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
-        await self._removals.order(group_id, target, doomed, call)
+        await self._ledger.remove(group_id, target, doomed, call)
 
     async def _known(self, url: str) -> GceRef:
         if self._discovered_at is None:

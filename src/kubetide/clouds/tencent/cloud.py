@@ -18,9 +18,9 @@ from kubetide.clouds.common.creation import (
     pattern_for,
 )
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
+from kubetide.clouds.common.ledger import Ledger
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.orders import Orders, PendingRemovals
-from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
+from kubetide.clouds.common.placeholders import FailedActivity, StandIns, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
@@ -81,15 +81,15 @@ class TencentCloud(Cloud):
         self._patterns = Patterns(self._templates)
         self._shown = ShownGroups()
         self._has_begun = False
-        self._removals = PendingRemovals(clock)
-        self._orders = Orders(self._failed_activity, lambda name: provider_id("", name))
+        self._ledger = Ledger(clock)
+        self._stand_ins = StandIns(self._ledger, self._failed_activity, lambda name: provider_id("", name))
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        return self._shown.show([await self._orders.with_failures(one) for one in await self.readings()])
+        return self._shown.show([await self._stand_ins.added(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """Forget sizes and instances. The first time, one of the groups must exist. Raises CloudError."""
@@ -210,7 +210,7 @@ class TencentCloud(Cloud):
 
     def _forget_gone(self) -> None:
         """Forget removals that are complete: instances that no list has any more."""
-        self._removals.keep(one.instance_id for listed in self._machines.values() for one in listed)
+        self._ledger.keep(one.instance_id for listed in self._machines.values() for one in listed)
 
     # ── groups that are created ─────────────────────────────────────────────────────────────────
 
@@ -283,9 +283,7 @@ class TencentCloud(Cloud):
         spec = self._known(group_id)
         before = await self._target(group_id)
         target = increased(before, delta, spec.max_size)
-        now = self._clock.now()
         await self._set_size(group_id, before, target)
-        self._orders.place(group_id, now)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the desired capacity by instances that do not exist yet. Raises CloudError."""
@@ -304,8 +302,8 @@ class TencentCloud(Cloud):
 
     async def _set_size(self, group_id: str, before: int, size: int) -> None:
         self._are_listed = False
-        await self._api.set_size(self._asg(group_id), size)
-        self._removals.grow(group_id, size - before)
+        call = self._api.set_size(self._asg(group_id), size)
+        await self._ledger.resize(group_id, size - before, call)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Remove these instances in one call. Raises CloudError."""
@@ -316,9 +314,9 @@ class TencentCloud(Cloud):
         for one in provider_ids:
             await self._check_member(group_id, one)
         real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
-        doomed = [one for one in map(parse_provider_id, real) if one not in self._removals]
+        doomed = [one for one in map(parse_provider_id, real) if one not in self._ledger]
         if not force and (doomed or stand_ins):
-            most = self._removals.size(group_id, target, doomed)
+            most = self._ledger.most(group_id, target, doomed)
             check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
             machines = await self._machines_of(group_id, anew=True)
@@ -328,7 +326,7 @@ class TencentCloud(Cloud):
             return
         asg, self._are_listed = self._asg(group_id), False
         self._machines.pop(group_id, None)
-        await self._removals.order(group_id, target, doomed, self._api.remove(asg, doomed))
+        await self._ledger.remove(group_id, target, doomed, self._api.remove(asg, doomed))
 
     async def _check_member(self, group_id: str, node_id: str) -> None:
         """Raise CloudError unless the group has the machine of that id, or it is that of a stand-in."""
