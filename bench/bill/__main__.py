@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +22,7 @@ from typing import Any
 
 from bench.bill.bound import bound_usd
 from bench.bill.play import POLICIES, play
-from bench.bill.rows import check, read_pods, read_types
+from bench.bill.rows import PodRow, check, impossible, read_pods, read_types
 from bench.bill.sets import HOUR, SETS, BillSet
 from bench.bill.unseen_sets import UNSEEN_SETS
 from kubetide.scheduling.scoring.profile import PROFILES
@@ -95,6 +97,15 @@ def _sets(said: argparse.Namespace, seed: int) -> dict[str, BillSet]:
     return found
 
 
+def doubts(never_fit: Sequence[PodRow]) -> list[str]:
+    """Return a line for each kind of pods that fit no type."""
+    return [
+        f"{count} pods of {cpu}m, {memory} MiB, {gpus}{f' {model}' if model else ''} GPUs fit no type: they never run, "
+        f"and the bound leaves them out"
+        for (cpu, memory, gpus, model), count in sorted(Counter(pod.shape for pod in never_fit).items())
+    ]
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench bill", description=(__doc__ or "").split("\n")[0])
     parser.add_argument(
@@ -120,6 +131,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"bench bill: {error}", file=sys.stderr)
         return 2
+    for name, one in draws[said.seed].items():
+        for line in doubts(impossible(one.pods, one.types)):
+            print(f"bench bill: {name}: {line}", file=sys.stderr)
     results = _played(said, draws)
     print(json.dumps(results[0] if len(results) == 1 else {"sets": results}))
     return 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.bill.rows import PodRow, TypeRow
+from bench.bill.rows import PodRow, Shape, TypeRow, impossible
 from kubetide.nodes.expander.least_cost.solver import FleetProblem
 from kubetide.nodes.expander.least_cost.solver.problem import no_limits
 from kubetide.nodes.expander.least_cost.solver.relaxation import relax
@@ -16,17 +16,19 @@ STEP_S = 300
 _FINE = 1000
 """Demand is counted in milliseconds of pods, as the program's demand is whole."""
 
-_Shape = tuple[int, int, int, str]
-
 
 def bound_usd(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float) -> float:
     """Return the least that the pods can cost until the horizon, in USD.
 
     In each step pods count with their time in it and may be divided at will over the types on which one of them fits;
-    nodes are fractional; of each type cpu, memory, GPUs and places for pods must suffice.
+    nodes are fractional; of each type cpu, memory, GPUs and places for pods must suffice. Pods that fit no type cost
+    nothing.
     """
-    steps: list[Counter[_Shape]] = [Counter() for _ in range(-(-int(np.ceil(horizon_s)) // STEP_S))]
+    left_out = {pod.shape for pod in impossible(pods, types)}
+    steps: list[Counter[Shape]] = [Counter() for _ in range(-(-int(np.ceil(horizon_s)) // STEP_S))]
     for pod in pods:
+        if pod.shape in left_out:
+            continue
         end = min(pod.departure_s, horizon_s)
         first = int(pod.arrival_s // STEP_S)
         for at in range(first, len(steps)):
@@ -34,8 +36,8 @@ def bound_usd(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float
             if begin >= end:
                 break
             inside = min(end, begin + STEP_S) - max(pod.arrival_s, begin)
-            steps[at][pod.cpu_m, pod.memory_mib, pod.gpus, pod.selector] += round(inside * _FINE)
-    known: dict[tuple[tuple[_Shape, int], ...], float] = {}
+            steps[at][pod.shape] += round(inside * _FINE)
+    known: dict[tuple[tuple[Shape, int], ...], float] = {}
     total = 0.0
     for step in steps:
         key = tuple(sorted((shape, count) for shape, count in step.items() if count > 0))
@@ -45,7 +47,7 @@ def bound_usd(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float
     return total
 
 
-def _least(demand: Sequence[tuple[_Shape, int]], types: Sequence[TypeRow]) -> float:
+def _least(demand: Sequence[tuple[Shape, int]], types: Sequence[TypeRow]) -> float:
     """Return USD/h times the milliseconds of demand."""
     shapes = [shape for shape, _ in demand]
     allowed = [[selector in ("", one.gpu_model) for one in types] for *_, selector in shapes]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO, cast
 
 POD_COLUMNS = "arrival_s,departure_s,cpu_m,memory_mib,gpus,selector,class,kind"
 TYPE_COLUMNS = "type,cpu_m,memory_mib,gpus,gpu_model,max_pods,usd_per_hour"
 KINDS = ("deployment", "job")
+Shape = tuple[int, int, int, str]
 
 
 class PodRow(NamedTuple):
@@ -25,6 +26,11 @@ class PodRow(NamedTuple):
     selector: str
     group: str
     kind: str
+
+    @property
+    def shape(self) -> Shape:
+        """Return what it asks for: cpu in thousandths, memory in MiB, GPUs, and their model or empty."""
+        return self.cpu_m, self.memory_mib, self.gpus, self.selector
 
 
 class TypeRow(NamedTuple):
@@ -95,17 +101,18 @@ def read_types(path: Path) -> list[TypeRow]:
 
 
 def check(pods: list[PodRow], types: list[TypeRow]) -> None:
-    """Raise ValueError where there is nothing to play, or a pod fits no type."""
+    """Raise ValueError where there is nothing to play."""
     if not pods or not types:
         raise ValueError("give at least one pod and one type")
-    shapes = {pod._replace(arrival_s=0.0, departure_s=0.0, group="", kind=""): pod for pod in pods}
-    for pod in shapes.values():
-        if not any(one.fits(pod) for one in types):
-            model = f" {pod.selector}" if pod.selector else ""
-            raise ValueError(
-                f"class {pod.group}: a pod of {pod.cpu_m}m, {pod.memory_mib} MiB, {pod.gpus}{model} GPUs "
-                f"fits no type; leave it out or add a type that holds it"
-            )
+
+
+def impossible(pods: Sequence[PodRow], types: Sequence[TypeRow]) -> list[PodRow]:
+    """Return the pods that fit no type."""
+    fits: dict[Shape, bool] = {}
+    for pod in pods:
+        if pod.shape not in fits:
+            fits[pod.shape] = any(one.fits(pod) for one in types)
+    return [pod for pod in pods if not fits[pod.shape]]
 
 
 def open_text(path: Path) -> TextIO:

@@ -75,6 +75,23 @@ def test_one_node_bought_back_counts_once_beside_all_removals_that_it_follows():
     assert bought_back(timeline, two) == (3, 2)
 
 
+def test_pods_that_fit_no_type_harm_no_other(files, capsys):
+    """They are named and pend, the Deployment's until it leaves; the others get the same nodes, at the same bound."""
+    policy = ("--policy", "upstream")
+    without = played(capsys, *files, *policy)["policies"]["upstream"]
+    with Path(files[1]).open("a") as file:
+        file.write("0,10,64000,1,0,,huge,job\n0,1800,1,1,2,T4,huger,deployment\n")
+    assert main([*files, *policy, "--jobs", "1"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out.splitlines()[-1])["policies"]["upstream"]
+    assert "pods: 1 pods of 64000m, 1 MiB, 0 GPUs fit no type" in told.err
+    assert "pods: 1 pods of 1m, 1 MiB, 2 T4 GPUs fit no type" in told.err
+    assert (without["left_pending"], found["left_pending"]) == (0, 1)
+    assert found["bound_usd"] == without["bound_usd"]
+    assert found["bought"] == without["bought"]
+    assert found["wait_s"][2] < 180
+
+
 def test_a_part_is_played(files, capsys):
     """--hours cuts pods and bound alike."""
     found = played(capsys, *files, "--hours", "0.1", "--policy", "least-waste")["policies"]["least-waste"]
@@ -135,11 +152,8 @@ def test_a_bad_line_is_named(tmp_path, line, reported):
 
 
 def test_what_cannot_be_played_is_said(files, capsys):
-    """A pod that fits no type, an unknown set, and half of a pair of files."""
-    with Path(files[1]).open("a") as file:
-        file.write("0,10,64000,1,0,,huge,job\n")
+    """An unknown set, half of a pair of files, and numbers that make no sense."""
     for arguments, reported in (
-        (files, "class huge: a pod of 64000m, 1 MiB, 0 GPUs fits no type"),
         (["paris"], "no set paris; there are azure, surf, gpu, dlrm, azure-later, hpc, services"),
         (files[:2], "give --pods and --types together"),
         ([*files, "--hours", "0"], "--hours 0: give a number of hours above 0"),
