@@ -106,7 +106,7 @@ class _Instances(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class _Types(msgspec.Struct, frozen=True, rename="pascal"):
-    instance_type: tuple[InstanceType, ...] | None = None
+    instance_type: tuple[Any, ...] | None = None
 
 
 class _VSwitches(msgspec.Struct, frozen=True, rename="pascal"):
@@ -268,17 +268,16 @@ class AlibabaApi:
                     raise CloudError(f"the list of instances of {group} has one without InstanceId")
                 return check_whole(found, listed.total_count, f"instances of {group}")
 
-    async def instance_types(self) -> dict[str, InstanceType]:
-        """Return all types of machines by name."""
-        found: dict[str, InstanceType] = {}
+    async def instance_types(self) -> Entries[InstanceType]:
+        """Return all types of machines."""
+        found: list[Any] = []
         query: dict[str, str] = {}
         tokens = PageTokens("ecs:DescribeInstanceTypes")
         while True:
             listed = await self._read(MACHINES, "DescribeInstanceTypes", query)
-            types = (listed.instance_types.instance_type if listed.instance_types else None) or ()
-            found |= {one.instance_type_id: one for one in types}
+            found += (listed.instance_types.instance_type if listed.instance_types else None) or ()
             if not listed.next_token:
-                return found
+                return read_entries(found, InstanceType, "InstanceTypeId")
             tokens.check(listed.next_token)
             query = {"NextToken": listed.next_token}
 

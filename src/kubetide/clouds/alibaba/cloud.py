@@ -172,10 +172,12 @@ class AlibabaCloud(Cloud):
         node: Node | None = None
         template_error = missing
         warnings: list[str] | None = None
+        doubts: tuple[str, ...] = ()
         if group is not None:
             is_ours = spec.name in self._created
             node, template_error = await attempt(self._templates.node(group, spec.name, in_one_zone=is_ours))
             warnings, _ = await attempt(self._patterns.warnings(group, spec.max_size))
+            doubts = self._templates.doubts(group)
         instances = tuple(self._instance(one) for one in machines or ())
         return GroupReading(
             id=spec.name,
@@ -188,7 +190,7 @@ class AlibabaCloud(Cloud):
             stateless=frozenset(one.provider_id for one in instances),
             template=_template(group, node) if group and node else None,
             template_error=template_error,
-            warnings=tuple(warnings or ()),
+            warnings=(*doubts, *(warnings or ())),
             offerings=self._templates.offerings(group, node) if group and node else None,
             debug=spec.name,
             autoprovisioned=spec.name in self._created,

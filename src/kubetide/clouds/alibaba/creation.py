@@ -83,13 +83,15 @@ def warnings_of(
     configuration: ScalingConfiguration,
     types: Mapping[str, InstanceType],
     max_size: int,
+    problems: Mapping[str, str],
 ) -> list[str]:
-    """Return what keeps a pattern, or some of its types, from being of use."""
+    """Return what keeps a pattern, or some of its types, from being of use; ``problems`` are types that cannot be read."""
     asked = types_to_create(configuration)
     if not asked:
         return []
     obstacle = obstacle_of(group, configuration, max_size)
-    return pattern_warnings(_MARK, asked, obstacle, types, _unfit(configuration, types))
+    lost = {name: one for name, one in problems.items() if name not in types}
+    return pattern_warnings(_MARK, asked, obstacle, types, lost | _unfit(configuration, types))
 
 
 def _unfit(configuration: ScalingConfiguration, types: Mapping[str, InstanceType]) -> dict[str, str]:
@@ -183,7 +185,8 @@ class Patterns:
         configuration = await self._templates.configuration(group)
         if not types_to_create(configuration):
             return []
-        warnings = warnings_of(group, configuration, await self._templates.types(), max_size)
+        types = await self._templates.types()
+        warnings = warnings_of(group, configuration, types, max_size, self._templates.type_problems)
         try:
             await self._templates.zones.grouped(group.vswitches)
         except CloudError as error:

@@ -23,6 +23,9 @@ class Templates:
 
     A type that is not among them is looked for every ten minutes. What cannot be read again serves on as it was.
 
+    Attributes:
+        type_problems: By name, why types of machines cannot be read.
+
     Args:
         api: The region's Elastic Scaling Service.
         region: Its name.
@@ -36,6 +39,7 @@ class Templates:
         self._types: dict[str, InstanceType] = {}
         self._types_at: Duration | None = None
         self._types_unread: CloudError | None = None
+        self.type_problems: dict[str, str] = {}
         self._types_turn = asyncio.Lock()
         self.zones = NetworkZones(api.zone_of)
 
@@ -81,7 +85,9 @@ class Templates:
             is_due = self._types_at is None or now - self._types_at >= life
             if is_due and self._types_unread is None:
                 try:
-                    self._types, self._types_at = await self._api.instance_types(), now
+                    found, self.type_problems = await self._api.instance_types()
+                    lost = {name: one for name, one in self._types.items() if name in self.type_problems}
+                    self._types, self._types_at = lost | {one.instance_type_id: one for one in found}, now
                 except CloudError as error:
                     self._types_unread = error
             if self._types_at is None and self._types_unread is not None:
@@ -94,13 +100,21 @@ class Templates:
         The zone of a group that may be in several is not known, as upstream's.
         """
         configuration = await self.configuration(group)
-        size = (await self.types(configuration.instance_type)).get(configuration.instance_type)
+        kind = configuration.instance_type
+        size = (await self.types(kind)).get(kind)
         if size is None:
-            raise CloudError(
-                f"failed to find the specific instance type by Id: {configuration.instance_type}"
-            )
+            missing = f"failed to find the specific instance type by Id: {kind}"
+            raise CloudError(self.type_problems.get(kind, missing))
         zone = await self.zones.of(group.vswitches[0]) if in_one_zone and group.vswitches else ""
         return build_node(name, configuration, size, self._region, zone=zone)
+
+    def doubts(self, group: ScalingGroup) -> tuple[str, ...]:
+        """Return one sentence where the type of the group's machines is that of before, none otherwise."""
+        configuration = self.known(group)
+        kind = "" if configuration is None else configuration.instance_type
+        if kind not in self.type_problems or kind not in self._types:
+            return ()
+        return (f"the instance type of before serves on: {self.type_problems[kind]}",)
 
     def offerings(self, group: ScalingGroup, node: Node) -> tuple[Offering, ...]:
         """Return the way by which the group's next machine comes."""

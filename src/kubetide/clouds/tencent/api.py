@@ -84,7 +84,7 @@ class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
 
     total_count: int | None = None
     auto_scaling_group_set: tuple[Any, ...] | None = None
-    launch_configuration_set: tuple[LaunchConfiguration, ...] | None = None
+    launch_configuration_set: tuple[Any, ...] | None = None
     auto_scaling_instance_set: tuple[Instance, ...] | None = None
     instance_type_config_set: tuple[InstanceType, ...] | None = None
     subnet_set: tuple[Subnet, ...] | None = None
@@ -188,17 +188,24 @@ class TencentApi:
     async def configurations_named(self, name: str) -> Sequence[LaunchConfiguration]:
         """Return the launch configurations of that name."""
         parameters = {"Filters": [{"Name": "launch-configuration-name", "Values": [name]}], "Limit": _PAGE}
-        listed = await self._read(SCALING, "DescribeLaunchConfigurations", parameters)
-        return listed.launch_configuration_set or ()
+        return (await self._configurations(parameters)).found
 
-    async def launch_configurations(self, ids: Sequence[str]) -> list[LaunchConfiguration]:
+    async def launch_configurations(self, ids: Sequence[str]) -> Entries[LaunchConfiguration]:
         """Return those of the launch configurations that exist, a hundred a call."""
         found: list[LaunchConfiguration] = []
+        problems: dict[str, str] = {}
         for start in range(0, len(ids), _PAGE):
             parameters = {"LaunchConfigurationIds": list(ids[start : start + _PAGE]), "Limit": _PAGE}
-            listed = await self._read(SCALING, "DescribeLaunchConfigurations", parameters)
-            found += listed.launch_configuration_set or ()
-        return found
+            part = await self._configurations(parameters)
+            found += part.found
+            problems |= part.problems
+        return Entries(found, problems)
+
+    async def _configurations(self, parameters: Mapping[str, Any]) -> Entries[LaunchConfiguration]:
+        listed = await self._read(SCALING, "DescribeLaunchConfigurations", parameters)
+        return read_entries(
+            listed.launch_configuration_set or (), LaunchConfiguration, "LaunchConfigurationId"
+        )
 
     async def instances(self, group: str) -> list[Instance]:
         """Return all instances of a group, each once; a list that changes between two pages is begun anew."""

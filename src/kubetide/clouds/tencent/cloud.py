@@ -152,8 +152,8 @@ class TencentCloud(Cloud):
         if not self._are_listed:
             await self._list_groups()
         await self._templates.zone_numbers()
-        for name in sorted(self._groups)[:1]:
-            await self._templates.configuration(self._groups[name].launch_configuration_id)
+        for one in sorted(self._configurations())[:1]:
+            await self._templates.renew(one)
 
     async def _reading(self, spec: NodeSpec) -> GroupReading:
         group, target_error = await attempt(self._group(spec.name))
@@ -181,7 +181,7 @@ class TencentCloud(Cloud):
             stateless=frozenset(one.provider_id for one in instances),
             template=_template(group, spec.name, node) if group and node else None,
             template_error=template_error,
-            warnings=tuple(warnings or ()),
+            warnings=(*self._templates.doubts(group), *(warnings or ())),
             offerings=self._templates.offerings(group, node),
             debug=spec.name,
             autoprovisioned=group is not None and self._is_ours(group),

@@ -33,6 +33,7 @@ class Templates:
         self._api, self._region, self._clock, self._used = api, region, clock, used
         self._configurations: dict[str, LaunchConfiguration] = {}
         self._configurations_at: Duration | None = None
+        self._problems: dict[str, str] = {}
         self._types: dict[str, InstanceType] = {}
         self._not_before: dict[str, Duration] = {}
         self._zones: dict[str, str] = {}
@@ -55,24 +56,47 @@ class Templates:
     async def configuration(self, configuration_id: str) -> LaunchConfiguration | None:
         """Return a launch configuration, None where there is none of that id. Raises CloudError.
 
-        One that was read before serves on while it cannot be read again.
+        One that was read before serves on while it, or the list of all, cannot be read again.
         """
         if not configuration_id:
             return None
+        await self.renew(configuration_id)
+        found = self._configurations.get(configuration_id)
+        if found is None and configuration_id in self._problems:
+            raise CloudError(self._problems[configuration_id])
+        return found
+
+    async def renew(self, configuration_id: str) -> None:
+        """Read all launch configurations, where it is time or that one is new. Raises CloudError if it was never read."""
         now = self._clock.monotonic()
         is_old = self._configurations_at is None or now - self._configurations_at >= _CONFIGURATIONS_FOR
-        if is_old or configuration_id not in self._configurations:
+        if is_old or not (configuration_id in self._configurations or configuration_id in self._problems):
             try:
-                listed = await self._api.launch_configurations(sorted({*self._used(), configuration_id}))
+                await self._read_configurations(configuration_id, now)
             except CloudError:
                 if configuration_id not in self._configurations:
                     raise
-                # What was read last serves on; a minute later it is asked for again.
-                self._configurations_at = Duration(now - _CONFIGURATIONS_FOR + minutes(1))
-            else:
-                self._configurations = {one.launch_configuration_id: one for one in listed}
-                self._configurations_at = now
-        return self._configurations.get(configuration_id)
+                self._ask_again_soon(now)
+
+    async def _read_configurations(self, configuration_id: str, now: Duration) -> None:
+        """Read all launch configurations in use, and that one; one that cannot be read stays as it was."""
+        found, problems = await self._api.launch_configurations(sorted({*self._used(), configuration_id}))
+        lost = {one: held for one, held in self._configurations.items() if one in problems}
+        self._configurations = lost | {one.launch_configuration_id: one for one in found}
+        self._problems, self._configurations_at = problems, now
+        if problems:
+            self._ask_again_soon(now)
+
+    def _ask_again_soon(self, now: Duration) -> None:
+        """What was read last serves on; a minute later it is asked for again."""
+        self._configurations_at = Duration(now - _CONFIGURATIONS_FOR + minutes(1))
+
+    def doubts(self, group: Group | None) -> tuple[str, ...]:
+        """Return one sentence where the group's launch configuration is that of before, none otherwise."""
+        own = "" if group is None else group.launch_configuration_id
+        if own not in self._problems or own not in self._configurations:
+            return ()
+        return (f"the launch configuration of before serves on: {self._problems[own]}",)
 
     async def type_named(self, name: str) -> tuple[InstanceType | None, str]:
         """Return a type of machine, None where it is unknown or cannot be read, and then why."""
