@@ -29,8 +29,9 @@ UNSEEN = {"drop", "null", "list", "object"}
 """Changes of an answer after which a list may lack entries without saying so."""
 BOUNDS = {"web": (0, 4), "system": (1, 3), "workers": (2, 2)}
 
-_NOT_OF_AWS = {"drop", "null", "text", "list", "object", "in two"}
-"""Changes of an answer that boto3, which knows its shape, never makes; and an instance has one group by its nature."""
+_SHAPES = {"drop", "null", "text", "list", "object"}
+_NEVER = {"aws": {*_SHAPES, "in two"}, "externalgrpc": _SHAPES}
+"""Changes of an answer that boto3 and protobuf, which know its shape, never make; an instance of AWS has one group."""
 
 
 def faults(place):
@@ -38,7 +39,7 @@ def faults(place):
     kinds = ("status", *LOST, *BODIES, *CHANGES, *WORLD)
     return st.builds(
         Fault,
-        kind=st.sampled_from([one for one in kinds if place != "aws" or one not in _NOT_OF_AWS]),
+        kind=st.sampled_from([one for one in kinds if one not in _NEVER.get(place, ())]),
         first=st.integers(0, 9),
         times=st.sampled_from((1, 2, 6, 100)),
         at=st.floats(0, 1, exclude_max=True),

@@ -106,7 +106,9 @@ def test_a_list_that_may_lack_machines_takes_none_away(vendor, action, path, tex
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("how", [("azure", {}), ("gce", {}), ("gce", {"bulk": True})], ids=str)
+@pytest.mark.parametrize(
+    "how", [("azure", {}), ("externalgrpc", {}), ("gce", {}), ("gce", {"bulk": True})], ids=str
+)
 def test_a_machine_that_is_listed_twice_is_one(how):
     """Pages that shift while they are read name a machine twice; a decrease and a view count it once."""
     _, cloud, faulty = spoiled(how[0], page=500, **how[1])

@@ -1,5 +1,6 @@
 """The vendors whose protocols are played by fakes, by the name of their package."""
 
+import pytest
 from tests.clouds.faults import Faulty
 from tests.clouds.vendors.alibaba import Alibaba
 from tests.clouds.vendors.aws import Aws
@@ -9,9 +10,16 @@ from tests.clouds.vendors.tencent import Tencent
 
 __all__ = ["ALL", "VENDORS", "Alibaba", "Aws", "Azure", "Gce", "Tencent", "spoiled"]
 
+
+def external(**how):
+    """Return a provider in another process; skip the test where the extra that it needs is not installed."""
+    module = pytest.importorskip("tests.clouds.vendors.externalgrpc", reason="protobuf is an extra")
+    return module.ExternalGrpc(**how)
+
+
 VENDORS = {"alibaba": Alibaba, "azure": Azure, "gce": Gce, "tencent": Tencent}
-ALL = VENDORS | {"aws": Aws}
-"""AWS too, which is played by a fake of its port of calls as far as faults need it."""
+ALL = VENDORS | {"aws": Aws, "externalgrpc": external}
+"""Those too that are played by a fake of their port of calls, as far as faults need it."""
 
 
 def spoiled(vendor, **how):

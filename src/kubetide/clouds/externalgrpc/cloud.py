@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.common.pagination import each_once
 from kubetide.clouds.externalgrpc.joined_nodes import NodeOf
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
 from kubetide.clouds.externalgrpc.readings import (
@@ -125,7 +126,7 @@ class ExternalGrpcCloud(Cloud):
         bounds = {"min_size": reported.minSize, "max_size": reported.maxSize, "debug": reported.debug}
         try:
             size = await self._target(reported.id)
-            nodes = await self._ask("NodeGroupNodes", id=reported.id)
+            instances = tuple(await self._instances(reported.id))
             options = await self.options(reported.id)
         except CloudError as error:
             held = self._groups.get(reported.id, NodeGroup(id=reported.id, target_size=0))
@@ -134,7 +135,7 @@ class ExternalGrpcCloud(Cloud):
         return NodeGroup(
             id=reported.id,
             target_size=size,
-            instances=tuple(map(instance_of, nodes.instances)),
+            instances=instances,
             template=template,
             template_error=refusal,
             options=options,
@@ -246,7 +247,8 @@ class ExternalGrpcCloud(Cloud):
         return _node_message(node)
 
     async def _instances(self, group_id: str) -> list[Instance]:
-        return [instance_of(one) for one in (await self._ask("NodeGroupNodes", id=group_id)).instances]
+        answer = await self._ask("NodeGroupNodes", id=group_id)
+        return each_once(map(instance_of, answer.instances), lambda one: one.provider_id)
 
     async def _ask(self, method: str, **fields: Any) -> Any:
         return await self._call(method, MESSAGES[METHODS[method][0]](**fields))
