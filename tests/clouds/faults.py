@@ -8,6 +8,16 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
 from kubetide.clouds.common.rest import NoAnswer, Response
+from kubetide.ports.errors import (
+    Conflict,
+    Expired,
+    Forbidden,
+    InternalError,
+    Invalid,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
 from kubetide.units.time import seconds
 
 _PAGE = b"<html><body>Service Unavailable</body></html>"
@@ -28,6 +38,10 @@ CHANGES = ("drop", "null", "text", "list", "object", "unknown", "more", "double"
 """What is done to one value of an answer."""
 
 
+REFUSALS = (Conflict, Expired, Forbidden, InternalError, Invalid, TooManyRequests, Unauthorized, Unavailable)
+"""What an API server may say to any request."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """What goes wrong from one request on.
@@ -39,6 +53,7 @@ class Fault:
         at: Which of an answer's values, as a part of them all.
         status: The status, for ``status``.
         retry_after: The header, empty for none.
+        refusal: The error of an API server, for ``refused``.
     """
 
     kind: str
@@ -47,6 +62,7 @@ class Fault:
     at: float = 0.0
     status: int = 503
     retry_after: str = ""
+    refusal: type = Unavailable
 
 
 class Faulty:
@@ -151,6 +167,67 @@ class Faulty:
                     "unknown": "FUTURE_VALUE",
                 }[kind]
         return body
+
+
+class FaultyCluster:
+    """A cluster whose requests about nodes go wrong while a fault is set; ``unwatched`` ends watches, and begins none.
+
+    Attributes:
+        happen: What to do when a fault of the world is due.
+    """
+
+    def __init__(self, cluster, clock):
+        self._cluster, self._clock = cluster, clock
+        self._fault, self._seen = None, 0
+        self.happen = None
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    def set(self, fault):
+        self._fault, self._seen = fault, 0
+
+    async def list(self, kind, **where):
+        return await self._through(lambda: self._cluster.list(kind, **where))
+
+    async def create(self, kind, body, **where):
+        return await self._through(lambda: self._cluster.create(kind, body, **where))
+
+    async def delete(self, kind, name, **how):
+        return await self._through(lambda: self._cluster.delete(kind, name, **how))
+
+    async def watch(self, kind, **where):
+        await self._through(None)
+        async for batch in self._cluster.watch(kind, **where):
+            self._check_watched()
+            yield batch
+
+    def _check_watched(self):
+        if self._fault is not None and self._fault.kind == "unwatched":
+            raise Unavailable("connection reset")
+
+    async def _through(self, request):
+        """Return what a request is answered; ``request`` is None where there is nothing to be carried out."""
+        fault = self._fault
+        if fault is not None:
+            self._seen += 1
+            if not fault.first < self._seen <= fault.first + fault.times:
+                fault = None
+        if fault is not None and fault.kind in WORLD and self._seen == fault.first + 1:
+            await self.happen()
+        if request is None:
+            self._check_watched()
+        if fault is None or fault.kind in {*WORLD, "unwatched"}:
+            return request and await request()
+        if fault.kind == "refused":
+            raise fault.refusal("no")
+        if fault.kind == "lost before":
+            raise Unavailable("connection reset")
+        if request:
+            await request()
+        if fault.kind == "slow":
+            await self._clock.sleep(seconds(60))
+        raise Unavailable("timeout")
 
 
 def _places(value, path=""):

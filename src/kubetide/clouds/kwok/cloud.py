@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from kubetide.acting import in_parallel
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
@@ -29,6 +29,7 @@ from kubetide.ports.errors import (
     CloudError,
     CloudWithheld,
     Forbidden,
+    InternalError,
     NotFound,
     TooManyRequests,
     Unauthorized,
@@ -37,6 +38,7 @@ from kubetide.ports.errors import (
 from kubetide.units.seeds import name_suffix
 from kubetide.watching import Informer
 
+T = TypeVar("T")
 NAME: Final = "kwok"
 _AT_ONCE = 8
 """Nodes that are written at the same time."""
@@ -96,6 +98,7 @@ class KwokCloud(Cloud):
                 instances=tuple(node.instance() for node in members[name]),
                 template=self._templates[name],
                 debug=f"{name} ({group.min_size}:{group.max_size}), nodes of kwok",
+                stale=self._problem(),
             )
             for name, group in sorted(self._groups.items())
         ]
@@ -140,8 +143,17 @@ class KwokCloud(Cloud):
             problem = f": {self._informer.last_error}" if self._informer.last_error else ""
             raise CloudError(f"the nodes have not been listed yet{problem}")
 
+    def _problem(self) -> str:
+        """Return why the nodes may be others than those that are known; empty where they are watched."""
+        informer = self._informer
+        return f"the nodes cannot be watched: {informer.last_error}" if informer.failures else ""
+
     def _group(self, group_id: str) -> KwokGroup:
+        """Return a group that may be changed. Raises CloudError, also while its nodes are not known for sure."""
         self._check_synced()
+        problem = self._problem()
+        if problem:
+            raise CloudError(f"{group_id}: {problem}; nothing is ordered until they can be")
         group = self._groups.get(group_id)
         if group is None:
             raise CloudError(f"{group_id}: no node group of kwok's templates")
@@ -154,16 +166,30 @@ class KwokCloud(Cloud):
             if self._nodes.taken(name):
                 continue
             with suppress(AlreadyExists):
-                self._nodes.created(await self._cluster.create(NODES, group.new_node(name)))
+                creation = self._cluster.create(NODES, group.new_node(name))
+                self._nodes.created(await self._write(FakeNode(name, group.name, "Creating"), creation))
                 return
 
     async def _delete(self, group_id: str, nodes: Sequence[FakeNode]) -> None:
         async def delete(node: FakeNode) -> None:
+            # One that kwok plays since the cache was filled may have pods: only what was seen is withdrawn.
+            version = node.version if node.state == "Creating" else ""
+            deletion = self._cluster.delete(NODES, node.name, resource_version=version)
             with suppress(NotFound):
-                await self._cluster.delete(NODES, node.name)
+                await self._write(node._replace(state="Deleting"), deletion)
             self._nodes.deleted(node.name)
 
         await _told(f"{group_id}: deletion of {len(nodes)} nodes", in_parallel(nodes, delete, limit=_AT_ONCE))
+
+    async def _write(self, node: FakeNode, request: Awaitable[T]) -> T:
+        """Return the answer to a write that leaves the node so; it counts from now on, unless it is refused. Raises ApiError."""
+        self._nodes.expect(node)
+        try:
+            return await request
+        except ApiError as error:
+            if error.code < InternalError.code:
+                self._nodes.refused(node.name)
+            raise
 
 
 def _target(nodes: Iterable[FakeNode]) -> int:
@@ -187,7 +213,10 @@ def _slim(node: Node) -> Node:
     notes = {key: value for key, value in (meta.annotations or {}).items() if key in {FAKE[0], GROUP}}
     return Node(
         metadata=ObjectMeta(
-            name=meta.name, annotations=notes or None, deletion_timestamp=meta.deletion_timestamp
+            name=meta.name,
+            annotations=notes or None,
+            deletion_timestamp=meta.deletion_timestamp,
+            resource_version=meta.resource_version,
         ),
         status=NodeStatus(
             conditions=None if ready is None else (Condition(type="Ready", reason=ready.reason),)

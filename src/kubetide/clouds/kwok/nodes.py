@@ -9,21 +9,24 @@ from kubetide.clouds.kwok.templates import FAKE, GROUP, PROVIDER
 from kubetide.objects.node import Node, node_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Instance, InstanceState
-from kubetide.units.time import Instant, after, minutes
+from kubetide.units.time import Duration, Instant, after, minutes
 from kubetide.watching import Informer
 
 _AT_MOST_BEHIND = minutes(5)
 """After so long the cache holds over what was written: another program has changed the node."""
+_UNANSWERED = minutes(1)
+"""After so long a write without an answer was not made: an API server works on no request for longer."""
 _NEVER_SEEN = "NodeStatusNeverUpdated"
 """Reason of a Ready condition that the node lifecycle controller has written for a node that never spoke."""
 
 
 class FakeNode(NamedTuple):
-    """What the cache holds of a node: its group (empty for one that is not of kwok), and its state."""
+    """What the cache holds of a node: its group (empty for one that is not of kwok), state and version, where known."""
 
     name: str
     group: str
     state: InstanceState
+    version: str = ""
 
     @property
     def provider_id(self) -> str:
@@ -46,11 +49,11 @@ def fake_node(node: Node) -> FakeNode:
     elif ready is None or ready.reason == _NEVER_SEEN:
         state = "Creating"
     is_fake = notes.get(FAKE[0]) == FAKE[1]
-    return FakeNode(meta.name, notes.get(GROUP, "") if is_fake else "", state)
+    return FakeNode(meta.name, notes.get(GROUP, "") if is_fake else "", state, meta.resource_version)
 
 
 class FakeNodes:
-    """All fake nodes, with writes that count as soon as they are answered."""
+    """All fake nodes, with writes that count as soon as they are sent."""
 
     def __init__(self, nodes: Informer[Node], clock: Clock) -> None:
         self._nodes, self._clock = nodes, clock
@@ -65,6 +68,8 @@ class FakeNodes:
         for name, (node, _) in self._written.items():
             if node is None:
                 seen.pop(name, None)
+            elif node.state == "Deleting":
+                seen[name] = node
             else:
                 seen.setdefault(name, node)
         for name in sorted(seen):
@@ -79,26 +84,34 @@ class FakeNodes:
         """Return whether there is a node of that name."""
         return name in self._written or ("", name) in self._nodes.objects
 
+    def expect(self, node: FakeNode) -> None:
+        """Note a node as a write will leave it that is now sent: nobody may ever know whether it was made."""
+        self._note(node.name, node, _UNANSWERED)
+
+    def refused(self, name: str) -> None:
+        """Note that the write of a node was not made."""
+        self._written.pop(name, None)
+
     def created(self, node: Node) -> None:
         """Note a node that was created."""
-        if ("", node.metadata.name) not in self._nodes.objects:
-            self._note(node.metadata.name, fake_node(node))
+        name = node.metadata.name
+        if ("", name) in self._nodes.objects:
+            self._written.pop(name, None)
+        else:
+            self._note(name, fake_node(node), _AT_MOST_BEHIND)
 
     def deleted(self, name: str) -> None:
         """Note a node that was deleted."""
-        if ("", name) in self._nodes.objects:
-            self._note(name, None)
+        self._note(name, None, _AT_MOST_BEHIND)
 
-    def _note(self, name: str, node: FakeNode | None) -> None:
-        self._written[name] = node, after(self._clock.now(), _AT_MOST_BEHIND)
+    def _note(self, name: str, node: FakeNode | None, life: Duration) -> None:
+        self._written[name] = node, after(self._clock.now(), life)
 
-    def _seen(self, name: str, old: Node | None, new: Node | None) -> None:
+    def _seen(self, name: str, _old: Node | None, new: Node | None) -> None:
         if name not in self._written:
             return
         written, _ = self._written[name]
-        if (written is None and new is None) or (
-            written is not None and (old is not None or new is not None)
-        ):
+        if new is None or (written is not None and written.state != "Deleting"):
             del self._written[name]
 
     def _expire(self) -> None:
