@@ -1,4 +1,4 @@
-"""Faults that no scenario can state: others who change sizes, a cloud that hangs or names a machine twice, odd nodes, a broken map.
+"""Faults that no scenario can state: others who change sizes, a cloud that hangs, is behind a protocol or names a machine twice, odd nodes, a broken map.
 
 All are drawn from the seed of the run. Sizes are changed within the groups' limits only, so that what must hold still must.
 """
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
+from tests.soak.protocol import CALLS, behind_protocol
 from tests.soak.restarting import RESTARTING
 from tests.soak.scenarios import Draw
 
@@ -28,11 +29,11 @@ MEDDLING = (
     "a broken map",
     *RESTARTING,
     "groups to be created",
+    "a cloud behind a protocol",
 )
 PRIORITIES = "cluster-autoscaler-priority-expander"
 _BROKEN = ("10: [", "- a\n- b", "ten:\n  - g.*", "10:\n  - '('", "")
 _GOOD = "10:\n  - .*\n"
-_CALLS = ("refresh", "increase_size", "decrease_target_size", "delete_nodes")
 
 
 def meddling_of(seed: int) -> tuple[str, ...]:
@@ -50,8 +51,13 @@ class Meddler:
         self._draw = Draw(seed * 37 + 11)
         self._tasks: list[Callable[[], Awaitable[None]]] = []
         chosen = meddling_of(seed)
+        # The protocol knows no groups that are created.
+        if "a cloud behind a protocol" in chosen and "groups to be created" not in chosen:
+            behind = behind_protocol(world.cloud, Draw(seed * 41 + 13))
+            for call in CALLS:
+                self._replace(call, getattr(behind, call))
         if "hanging calls" in chosen:
-            for call in _CALLS:
+            for call in CALLS:
                 self._replace(call, self._hanging(getattr(world.cloud, call)))
         if "a machine in two groups" in chosen:
             self._replace("refresh", self._doubling(world.cloud.refresh))

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+
+pytest.importorskip(
+    "google.protobuf", reason="protobuf is an extra, and some of the worlds have a cloud behind it"
+)
+
 from tests.soak import playing
 from tests.soak.meddling import MEDDLING, meddling_of
 from tests.soak.playing import play

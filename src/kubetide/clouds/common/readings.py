@@ -45,15 +45,12 @@ async def attempt(call: Awaitable[T]) -> tuple[T | None, str]:
 
 
 def group_of_reading(reading: GroupReading, earlier: Mapping[str, NodeGroup]) -> NodeGroup:
-    """Return the view of a group; the earlier one, marked stale, where size or instances cannot be read.
-
-    A group of which nothing is known yet cannot grow: its maximum is shown as 0.
-    """
+    """Return the view of a group; the earlier one, marked stale, where size or instances cannot be read."""
     trouble = reading.target_error or reading.instances_error
     if trouble and reading.id in earlier:
         return replace(earlier[reading.id], stale=trouble)
     if trouble:
-        return NodeGroup(id=reading.id, template_error=trouble, debug=reading.debug, stale=trouble)
+        return unread_group(reading.id, trouble, reading.debug)
     priced = [one.price_per_hour for one in reading.offerings or () if one.price_per_hour is not None]
     return NodeGroup(
         id=reading.id,
@@ -70,6 +67,11 @@ def group_of_reading(reading: GroupReading, earlier: Mapping[str, NodeGroup]) ->
         debug=reading.debug,
         autoprovisioned=reading.autoprovisioned,
     )
+
+
+def unread_group(group_id: str, trouble: str, debug: str) -> NodeGroup:
+    """Return the view of a group of which nothing is known yet: it cannot grow, its maximum is shown as 0."""
+    return NodeGroup(id=group_id, template_error=trouble, debug=debug, stale=trouble)
 
 
 class ShownGroups:

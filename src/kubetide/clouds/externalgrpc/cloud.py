@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.common.pagination import each_once
+from kubetide.clouds.common.readings import unread_group
 from kubetide.clouds.externalgrpc.joined_nodes import NodeOf
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
 from kubetide.clouds.externalgrpc.readings import (
@@ -129,8 +130,10 @@ class ExternalGrpcCloud(Cloud):
             instances = tuple(await self._instances(reported.id))
             options = await self.options(reported.id)
         except CloudError as error:
-            held = self._groups.get(reported.id, NodeGroup(id=reported.id, target_size=0))
-            return replace(held, stale=f"node group {reported.id}: {error}", **bounds)
+            held, trouble = self._groups.get(reported.id), f"node group {reported.id}: {error}"
+            if held is None or held.instances is None:
+                return unread_group(reported.id, trouble, reported.debug)
+            return replace(held, stale=trouble, **bounds)
         template, refusal = await self._template(reported.id)
         return NodeGroup(
             id=reported.id,
@@ -266,6 +269,8 @@ class ExternalGrpcCloud(Cloud):
         group = self._groups.get(group_id)
         if group is None:
             raise CloudError(f"no node group {group_id}; there are {', '.join(self._groups) or 'none'}")
+        if group.instances is None:
+            raise CloudError(group.stale)
         return group
 
 
