@@ -319,6 +319,22 @@ def test_templates_are_a_list_or_documents():
         parse_templates("a: [", "here")
 
 
+def test_templates_are_read_as_kubernetes_reads_yaml():
+    """A date and a time of day are texts there; a node that was written out by hand did not start the program."""
+    text = """
+    metadata: {name: sample, labels: {kwok-nodegroup: workers, built: 2026-03-02, at: 12:30}}
+    spec: {taints: [{key: a, effect: NoSchedule, timeAdded: 2026-03-02T00:00:00Z}]}
+    status: {allocatable: {cpu: 2, memory: 4Gi, pods: 32}}
+    """
+    (group,) = read_groups(parse_templates(text, "here"), config_of(), "here")
+    assert group.body["metadata"]["labels"] == {KEY: "workers", "built": "2026-03-02", "at": "12:30"}
+    assert group.body["spec"]["taints"][0]["timeAdded"] == "2026-03-02T00:00:00Z"
+    assert (
+        parse_config("readNodesFrom: cluster\nnodegroups: {fromNodeLabelKey: 12:30}", "here").group_label
+        == "12:30"
+    )
+
+
 def test_a_missing_config_map_is_named():
     """The error for a missing ConfigMap gives its name, and says how to name another one."""
 

@@ -185,6 +185,11 @@ def test_addresses_of_externalgrpc(address, problem):
     assert grpc_config("address: '[::1]:80'").address == "[::1]:80"
 
 
+def test_an_address_of_externalgrpc_that_looks_like_a_time_is_text():
+    """Kubernetes' reader of YAML knows no numbers of base 60."""
+    assert grpc_config("address: 10:50").address == "10:50"
+
+
 def test_keys_of_externalgrpc():
     """Keys count in any case; an empty time-out is none, and a switch that stands for text is text."""
     assert grpc_config("Address: h:1\nGRPC_timeout: 2s").timeout == seconds(2)

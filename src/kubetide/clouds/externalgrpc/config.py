@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import yaml
-
 from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.objects.yaml_reading import YamlError, read_documents
 from kubetide.units.time import Duration, TimeFormatError, parse_duration, seconds
 
 _TIMEOUT: Final = seconds(5)
@@ -38,8 +37,8 @@ class GrpcConfig(NamedTuple):
 def grpc_config(text: str) -> GrpcConfig:
     """Return the configuration that YAML says, with the certificates it names. Raises CloudConfigError."""
     try:
-        raw: Any = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
+        raw: Any = next((one.value for one in read_documents(text, last_key_wins=True)), {})
+    except YamlError as error:
         raise CloudConfigError(f"cloud-config: can't parse YAML: {error}") from error
     if not isinstance(raw, Mapping):
         raise CloudConfigError("cloud-config: can't parse YAML: it must be a map with address: HOST:PORT")

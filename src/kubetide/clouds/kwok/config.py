@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-import yaml
-
 from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.objects.yaml_reading import YamlError, read_documents
 
 DEFAULT_CONFIG_MAP: Final = "kwok-provider-config"
 CONFIG_KEY: Final = "config"
@@ -50,8 +49,8 @@ class KwokConfig(NamedTuple):
 def parse_config(text: str, place: str) -> KwokConfig:
     """Return what the YAML says; unknown keys are ignored. Raises CloudConfigError, which names ``place``."""
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        content = next((one.value for one in read_documents(text, last_key_wins=True)), None)
+    except YamlError as error:
         raise CloudConfigError(f"{place}: no YAML: {error}") from error
     if not isinstance(content, dict):
         raise CloudConfigError(f"{place}: no map; {_SHAPE}")

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import yaml
 
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.common.template import HOSTNAME, kube_proxy, template_node
 from kubetide.clouds.kwok.config import KwokConfig
 from kubetide.objects.base import Json
 from kubetide.objects.node import Node
+from kubetide.objects.yaml_reading import YamlError, read_documents
 from kubetide.ports.cloud import NodeTemplate
 from kubetide.units.numbers import NumberError, parse_integer
 
@@ -87,8 +87,8 @@ def parse_templates(text: str, place: str) -> list[Json]:
     Raises: CloudConfigError, which names ``place``.
     """
     try:
-        documents = [one for one in yaml.safe_load_all(text) if one is not None]
-    except yaml.YAMLError as error:
+        documents = [one.value for one in read_documents(text, last_key_wins=True)]
+    except YamlError as error:
         raise CloudConfigError(f"{place}: no YAML: {error}") from error
     nodes: list[Any] = []
     for document in documents:
