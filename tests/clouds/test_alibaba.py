@@ -114,6 +114,20 @@ def test_templates():
     Alibaba().with_groups().play(story)
 
 
+def test_kube_proxy_is_on_each_new_node():
+    """As upstream has it: what fits a new node leaves 100m of CPU for it, also in a group that could be created."""
+
+    async def story(here):
+        cloud = here.connect()
+        (group,) = await cloud.refresh()
+        candidate = (await cloud.group_candidates())[0].group
+        return [one.template.pods for one in (group, candidate)]
+
+    for (pod,) in Alibaba().with_pattern().play(story):
+        assert pod.metadata.name.startswith("kube-proxy-")
+        assert pod.spec.containers[0].resources.requests == {"cpu": "100m"}
+
+
 def test_a_new_type_of_machine_is_known_within_ten_minutes():
     """All types are read once a day, and earlier for one that is not among them."""
 

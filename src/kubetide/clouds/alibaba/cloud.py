@@ -28,6 +28,7 @@ from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.placeholders import FailedActivity, StandIns, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
+from kubetide.clouds.common.template import kube_proxy
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import (
@@ -188,7 +189,7 @@ class AlibabaCloud(Cloud):
             instances=instances,
             instances_error=machines_error,
             stateless=frozenset(one.provider_id for one in instances),
-            template=_template(group, node) if group and node else None,
+            template=_template(group, spec.name, node) if group and node else None,
             template_error=template_error,
             warnings=(*doubts, *(warnings or ())),
             offerings=self._templates.offerings(group, node) if group and node else None,
@@ -334,8 +335,7 @@ def _target(group: ScalingGroup) -> tuple[int | None, str]:
         return None, str(error)
 
 
-def _template(group: ScalingGroup, node: Node) -> NodeTemplate:
+def _template(group: ScalingGroup, name: str, node: Node) -> NodeTemplate:
     configuration = group.active_scaling_configuration_id
-    return NodeTemplate(
-        node=node, source=f"scaling configuration {configuration} of {group.scaling_group_id}"
-    )
+    source = f"scaling configuration {configuration} of {group.scaling_group_id}"
+    return NodeTemplate(node=node, pods=(kube_proxy(name),), source=source)

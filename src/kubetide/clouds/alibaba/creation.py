@@ -31,6 +31,7 @@ from kubetide.clouds.common.creation import (
     unlike_architecture,
     unreadable,
 )
+from kubetide.clouds.common.template import kube_proxy
 from kubetide.ports.cloud import NewGroup, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError
 
@@ -126,9 +127,8 @@ def candidates_like(
             source = (
                 f"scaling configuration {configuration.scaling_configuration_id} with instance type {kind}"
             )
-            view = NodeGroup(
-                template=NodeTemplate(node=node, source=source), offerings=(offering(own, zone),)
-            )
+            template = NodeTemplate(node=node, pods=(kube_proxy(name),), source=source)
+            view = NodeGroup(template=template, offerings=(offering(own, zone),))
             yield make_candidate(
                 group.scaling_group_id,
                 view,
