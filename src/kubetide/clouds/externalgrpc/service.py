@@ -161,8 +161,11 @@ class ProviderService:
         return MESSAGES["NodeGroupDeleteNodesResponse"]()
 
     async def _change(self, command: Awaitable[None]) -> None:
-        self._groups = None
-        await command
+        try:
+            await command
+        finally:
+            # Only now: who asks while it is carried out is answered with the size of before.
+            self._groups = None
 
 
 def _check(request: Any, *fields: str) -> None:
