@@ -35,6 +35,22 @@ def test_a_refused_removal_is_named_and_the_others_go():
     Alibaba().with_groups().play(story)
 
 
+def test_a_removal_without_an_answer_is_told_beside_those_that_went():
+    """Nobody knows whether that one is removed, as its error says."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("asg-web", 3)
+        await here.clock.sleep(minutes(1))
+        ids = [one.provider_id for one in (await group_in(cloud, "asg-web")).instances]
+        here.fake.answers["RemoveInstances"] = None
+        with pytest.raises(CloudError, match="2 of 2 instances of asg-web were not removed") as caught:
+            await cloud.delete_nodes("asg-web", ids[:2])
+        assert caught.value.may_be_done
+
+    Alibaba().with_groups().play(story)
+
+
 @pytest.mark.parametrize("answer", [None, []])
 def test_a_change_whose_answer_cannot_be_read_is_an_error_of_the_cloud(answer):
     """Nobody knows whether it was made; the next refresh tells."""

@@ -304,6 +304,8 @@ class AlibabaCloud(Cloud):
                 f"{len(refused)} of {len(doomed)} instances of {group_id} were not removed: {texts}",
                 error_code=first.error_code,
                 cause=first.cause,
+                retry_after=first.retry_after,
+                may_be_done=any(error.may_be_done for _, error in refused),
             )
 
     async def _doomed(self, group_id: str, node_ids: Sequence[str]) -> list[str]:

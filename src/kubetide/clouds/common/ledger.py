@@ -42,12 +42,17 @@ class Ledger:
         """Return the answer of a call that changes a group's size by ``delta``, and note it. Raises its CloudError."""
         # An activity may have begun, and failed, before the cloud answers.
         asked_at = self._clock.now()
-        answer = await self._answer(group, call)
+        try:
+            answer = await self._answer(group, call)
+        except CloudError as error:
+            if error.may_be_done and delta > 0:
+                self._growing[group] = asked_at
+            raise
+        if delta > 0:
+            self._growing[group] = asked_at
         if group in self._shrunk:
             size, removed = self._shrunk[group]
             self._shrunk[group] = size + delta, removed
-        if delta > 0:
-            self._growing[group] = asked_at
         return answer
 
     async def remove(self, group: str, size: int, instances: Sequence[str], call: Awaitable[T]) -> T:
@@ -98,7 +103,7 @@ class Ledger:
         return min(listed, before - len(removed - {*doomed}))
 
     def growing_since(self, group: str) -> Instant | None:
-        """Return when a group was last asked for more machines; None once all were there."""
+        """Return when a group was last asked for more machines, answered or not; None once all were there."""
         return self._growing.get(group)
 
     def __contains__(self, instance: str) -> bool:

@@ -224,7 +224,10 @@ class ExternalGrpcCloud(Cloud):
         await self._ask("NodeGroupDecreaseTargetSize", id=group_id, delta=-delta)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
-        """Delete nodes of a group. Raises CloudError; ``force`` is not part of the protocol, so a minimum holds."""
+        """Delete nodes of a group. Raises CloudError.
+
+        The protocol does not know ``force``: with it only the provider's own check of the minimum is left.
+        """
         group = await self._group(group_id)
         doomed = tuple(dict.fromkeys(provider_ids))
         there = {one.provider_id: one for one in await self._instances(group_id)}
