@@ -93,6 +93,10 @@ def test_a_broken_document_is_said_once_and_written_anew(text):
         ({"seen_at": 10**25}, "instance type m5: 10000000000000000000000000 ns is no time"),
         ({"seen_at": -1}, "instance type m5: -1 ns is no time"),
         ({"capacity": {"cpu": "-4"}}, "cpu of instance type m5: it is less than 0"),
+        ({"capacity": {"cpu": "1e300"}}, "cpu of instance type m5: 1e300 is more than any machine has"),
+        ({"capacity": {"memory": 10**400}}, "is more than any machine has"),
+        ({"allocatable": {"memory": "2Pi"}}, "memory of instance type m5: 2Pi is more than any machine has"),
+        ({"capacity": {"cpu": "0"}}, "cpu of instance type m5: every machine has some"),
         ({"allocatable": {"memory": "much"}}, 'memory of instance type m5: "much" is not a quantity'),
     ],
 )

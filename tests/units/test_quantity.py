@@ -193,6 +193,7 @@ def test_json_numbers_are_quantities():
     assert milli(0.25) == 250
     assert quantity_error(0.5) is None
     assert quantity_error(None) is not None
+    assert Quantity.parse(10**400).value() == 10**400
     for bad in (True, float("nan"), float("inf")):
         with pytest.raises(QuantityError):
             Quantity.parse(bad)

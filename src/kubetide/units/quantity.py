@@ -62,7 +62,8 @@ class Quantity:
         """
         if isinstance(value, str):
             return _parse(value)
-        if isinstance(value, bool) or not math.isfinite(value):
+        # Not isfinite(), which raises for a whole number that no double holds.
+        if isinstance(value, bool) or not abs(value) < math.inf:
             raise QuantityError(f"{value!r} is not a quantity")
         return _parse(repr(value))
 

@@ -6,14 +6,10 @@ increases for as long as it exists.
 
 from __future__ import annotations
 
-from typing import Final
-
+from kubetide.nodes.facts.machine_amounts import MOST_OF_ONE_NODE
 from kubetide.nodes.facts.nodes import allocatable_gpus, has_gpu_devices, is_virtual_kubelet
 from kubetide.objects.node import Node
 from kubetide.units.quantity import whole
-
-MOST_OF_ONE_NODE: Final = {"cpu": 1 << 16, "memory": 1 << 50}
-"""Cores, and bytes (1 PiB): some thirty times the largest machine that can be rented (1,920 cores, 32 TiB)."""
 
 
 def gpus_of(node: Node, gpu_label: str) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from kubetide.nodes.facts.machine_amounts import has_machine_amounts
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node, Taint, node_condition
 from kubetide.ports.cloud import GPU_RESOURCES
@@ -205,10 +206,13 @@ def health_of(node: Node, settings: Settings) -> Health:
     """Read the node's health.
 
     Source: Cluster Autoscaler: a template has been ready for at least a minute, is schedulable, and not being deleted.
-    It has been ready since the last change of the three conditions that count.
+    It has been ready since the last change of the three conditions that count. Beyond upstream, with
+    --templates-by-instance-type: it says of itself what a machine may have.
     """
     unready = readiness(node, settings)
     if unready or node.spec.unschedulable or has_taint(node, TO_BE_DELETED):
+        return Health(unready, None)
+    if settings.templates_by_instance_type and not has_machine_amounts(node.status.capacity or {}):
         return Health(unready, None)
     changes = [
         parse_rfc3339(condition.last_transition_time)

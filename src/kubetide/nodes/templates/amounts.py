@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kubetide.nodes.facts.machine_amounts import amount_error
 from kubetide.nodes.memory import GroupLearned, Learned, Memory, SeenAmounts
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
@@ -163,11 +164,11 @@ def _readable(amounts: Quantities | None) -> Quantities:
 
 
 def _shown(amounts: Quantities | None) -> Quantities:
-    """Return the amounts that can be read, without extended resources of which there is none (yet)."""
+    """Return the amounts that a machine may have, without extended resources of which there is none (yet)."""
     return {
         name: value
-        for name, value in _readable(amounts).items()
-        if "/" not in name or Quantity.parse(value).sign()
+        for name, value in (amounts or {}).items()
+        if not amount_error(name, value) and ("/" not in name or Quantity.parse(value).sign())
     }
 
 

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
+from kubetide.nodes.facts.machine_amounts import amount_error
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
 from kubetide.nodes.state import State
 from kubetide.objects.base import Quantities
-from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after
 
 CONFIG_MAP: Final = "kubetide-node-templates"
@@ -87,8 +87,7 @@ def _check_times(what: str, *times: int) -> None:
 
 def _check_amounts(what: str, *amounts: Quantities) -> None:
     for name, value in (pair for some in amounts for pair in some.items()):
-        why = quantity_error(value) or ("it is less than 0" if Quantity.parse(value).sign() < 0 else "")
-        if why:
+        if why := amount_error(name, value):
             raise ValueError(f"{name} of {what}: {why}")
 
 

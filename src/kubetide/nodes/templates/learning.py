@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.facts.amounts import amount_text
+from kubetide.nodes.facts.machine_amounts import amount_error
 from kubetide.nodes.facts.nodes import CONDITION_TAINTS, OWN_TAINTS
 from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned
 from kubetide.nodes.reasons import reason
@@ -24,7 +25,7 @@ from kubetide.nodes.templates.amounts import (
 from kubetide.nodes.templates.build import expected, learn_templates
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, node_condition
-from kubetide.units.quantity import Quantity, milli, quantity_error, whole
+from kubetide.units.quantity import Quantity, milli, whole
 from kubetide.units.time import Duration, Instant, after, between, format_duration, hours, parse_rfc3339
 
 _YOUNG = hours(1)
@@ -146,7 +147,7 @@ def text_of(resource: str, value: str | float) -> str:
 
 def _compared(amounts: Quantities | None) -> Quantities:
     given = amounts or {}
-    return {name: given[name] for name in _COMPARED if name in given and quantity_error(given[name]) is None}
+    return {name: given[name] for name in _COMPARED if name in given and not amount_error(name, given[name])}
 
 
 def _error(promised: str | float, real: str | float) -> float:

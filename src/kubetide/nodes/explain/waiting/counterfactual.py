@@ -23,6 +23,7 @@ from kubetide.nodes.explain.waiting.group_changes import (
 )
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
+from kubetide.nodes.facts.machine_amounts import MOST_OF_ONE_NODE
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
@@ -316,6 +317,8 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
         nodes += [known.node] * count if known is not None else []
     headroom = Headroom(supposed.settings, [with_expected_gpus(state, tick, node) for node in nodes])
     used, need = headroom.used, template.capacity
+    if any(need[name] > most for name, most in MOST_OF_ONE_NODE.items()):
+        return None
     parts: list[str] = []
     for name, (flag, unit) in CLUSTER_WIDE_FLAGS.items():
         field_name = flag.replace("-", "_")
