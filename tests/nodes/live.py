@@ -91,18 +91,27 @@ class World:
         }
         extra = {"creatable": creatable} if catalogue is None else {"catalogue": catalogue}
         self.cloud = EmbeddedCloud(self.cluster, clock, seed=1, groups=groups, faults=faults, **extra)
-        seen = wrap(guarded_cluster(self.cluster, guard))
-        self.caches = Caches(seen, clock)
+        self._wrap, self._settings = wrap, settings
+        self.begin_process(guard)
+
+    def begin_process(self, guard):
+        """Make the loop as a fresh process has it: it knows nothing."""
+        seen = self._wrap(guarded_cluster(self.cluster, guard))
+        self.caches = Caches(seen, self.clock)
         self.controller = NodesController(
             seen,
             guarded_cloud(self.cloud, guard),
-            clock,
+            self.clock,
             self.recorder,
             self.board,
-            Settings(**settings),
+            Settings(**self._settings),
             seed=1,
             caches=self.caches,
         )
+
+    async def run_loop(self):
+        """Run the node loop until cancelled."""
+        await run_alone(self.controller, self.caches, self.clock)
 
     @asynccontextmanager
     async def running(self):
@@ -129,7 +138,7 @@ class World:
                 pods=pods,
                 pod_index=index,
             ).run(),
-            run_alone(self.controller, self.caches, self.clock),
+            self.run_loop(),
         )
         tasks += [asyncio.create_task(part) for part in parts]
         try:

@@ -23,6 +23,8 @@ class ScaleUpRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     increase: int
     time: Instant
     expected_add_time: Instant
+    recovered: bool = False
+    """Whether an earlier process asked for them: ``time`` is when this one began."""
 
 
 class BackoffEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -221,6 +223,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Those of them (node, key) that could not be taken off, and are tried again."""
     last_scale_up: Instant | None = None
     scale_up_requests: dict[str, ScaleUpRequest] = {}
+    recovered: bool = False
+    """Whether requests of an earlier process were looked for."""
     last_scale_up_of: dict[str, Instant] = {}
     last_failure_of: dict[str, Instant] = {}
     backoff: dict[str, BackoffEntry] = {}

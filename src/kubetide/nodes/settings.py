@@ -227,6 +227,8 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
     prompt_scale_up: bool = False
     """Whether the next tick begins as soon as pods are old enough that were too new, and not with the scan interval."""
+    recover_scale_ups: bool = False
+    """Whether machines that are on their way at the start count as asked for, so that nothing is bought twice for their pods."""
     stock_out_memory: Duration = ZERO
     """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
     node_autoprovisioning_enabled: bool = False

@@ -12,6 +12,7 @@ from itertools import chain
 
 from kubetide.nodes.facts.nodes import is_suspended
 from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
+from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import drop_stale, is_backed_off
 from kubetide.nodes.registry.failures import (
     Findings,
@@ -59,6 +60,7 @@ def observe(state: State, now: Instant) -> ClusterView:
             )
         }
     failed = dict(known.failed)
+    _recover_requests(state, counts, findings, now)
     timed_out = _settle_requests(state, counts, findings, now)
     note_failed(state, failed, findings, now)
     views = {
@@ -172,6 +174,23 @@ MOST_JOINS = 40
 """Times of joining that are remembered of a group."""
 
 
+def _recover_requests(state: State, counts: dict[str, Counts], findings: Findings, now: Instant) -> None:
+    """Take nodes that are on their way at the first look as asked for by an earlier process (--recover-scale-ups).
+
+    Upstream counts upcoming nodes only of its own requests, so after a restart it buys the same nodes again.
+    """
+    memory = state.memory
+    if memory.recovered or not state.settings.recover_scale_ups:
+        return
+    memory.recovered = True
+    for group_id, group in state.groups.items():
+        coming = _missing(group, counts[group_id])
+        if coming > 0 and group_id not in memory.scale_up_requests:
+            until = after(now, max_provision_time(group, state.settings))
+            memory.scale_up_requests[group_id] = ScaleUpRequest(coming, now, until, recovered=True)
+            findings.reasons.append(reason("ScaleUpRecovered", group_id, nodes=coming))
+
+
 def _settle_requests(
     state: State, counts: dict[str, Counts], findings: Findings, now: Instant
 ) -> tuple[tuple[str, ScaleUpRequest], ...]:
@@ -184,7 +203,7 @@ def _settle_requests(
         # A machine that is overdue has not fulfilled the request, which times out for it.
         if group is None or _missing(group, counts[group_id]) <= 0:
             del memory.scale_up_requests[group_id]
-            if group is not None:
+            if group is not None and not request.recovered:
                 took = between(request.time, now)
                 memory.join_times[group_id] = (*memory.join_times.get(group_id, ()), took)[-MOST_JOINS:]
                 memory.longest_join[group_id] = Duration(max(took, memory.longest_join.get(group_id, 0)))

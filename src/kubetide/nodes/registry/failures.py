@@ -84,7 +84,7 @@ def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> No
     elif delta > 0:
         requests[group.id] = ScaleUpRequest(request.increase + delta, now, expected)
     else:
-        requests[group.id] = ScaleUpRequest(request.increase + delta, request.time, request.expected_add_time)
+        requests[group.id] = replace(request, increase=request.increase + delta)
 
 
 def time_out(state: State, group_id: str, request: ScaleUpRequest, findings: Findings, now: Instant) -> None:
