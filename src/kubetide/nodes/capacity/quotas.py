@@ -131,7 +131,12 @@ def _used(quota: Quota, nodes: Iterable[Node], amounts: Callable[[Node, str], in
     for node in nodes:
         for name, amount in quota.used_by(node, lambda name, node=node: amounts(node, name)).items():  # type: ignore[misc]
             used[name] += amount
-    return {name: bytes_to_text(amount) if name == "memory" else str(amount) for name, amount in used.items()}
+    return {name: quota_text(name, amount) for name, amount in used.items()}
+
+
+def quota_text(resource: str, amount: int) -> str:
+    """Return an amount of a quota (cores, bytes or a number) as its object has it."""
+    return bytes_to_text(amount) if resource == "memory" else str(amount)
 
 
 def _reconciled(item: CapacityQuota, used: Quantities | None, fault: str, now: Instant) -> CapacityQuota:

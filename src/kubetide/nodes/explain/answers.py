@@ -25,15 +25,17 @@ from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
+from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
-from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.time import Instant, format_rfc3339
 
 _MOST_OBSTACLES = 3
 _CONSTRAINTS = "ask less, drop a constraint, or add a group that meets all of them"
+
+_NO_NODE_LEFT = "its nodes would take it, but the limits leave no further one behind the other pods that wait"
 
 
 class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +156,7 @@ def _fits(tick: Tick, key: Key) -> PodExplanation | None:
     """Return on which node, present or upcoming, a pod fits; None if it fits none."""
     namespace, name = key
     for placed, node in tick.demand.placed:
-        if (placed.metadata.namespace, placed.metadata.name) == key:
+        if key_of(placed) == key:
             upcoming = tick.upcoming_nodes.get(node)
             where = (
                 f"on node {node}" if upcoming is None else f"on a node of group {upcoming} that is on its way"
@@ -290,7 +292,7 @@ def _price(state: State, group_id: str) -> float:
 
 
 def _holds(verdict: Verdict, key: Key) -> bool:
-    return any((pod.metadata.namespace, pod.metadata.name) == key for pod in verdict.pods.pods)
+    return any(key_of(pod) == key for pod in verdict.pods.pods)
 
 
 def _group_verdict(
@@ -300,10 +302,12 @@ def _group_verdict(
     source = "" if template is None else template.source
     skipped = tick.skipped.get(group)
     would_be = group in tick.would_be
-    if verdict is not None and skipped is None and group in verdict.accepted:
-        return GroupVerdict(group=group, takes=True, template=source, would_be=would_be)
     # A group that could be created is what it is: another candidate is nearer than a change of it.
     remedy = None if would_be else supposing.remedy(group)
+    if verdict is not None and skipped is None and group in verdict.accepted:
+        if remedy is None or not remedy.only_limits:
+            return GroupVerdict(group=group, takes=True, template=source, would_be=would_be)
+        return GroupVerdict(group=group, takes=False, why=_NO_NODE_LEFT, template=source, remedy=remedy)
     if verdict is None:
         words = "max total nodes in cluster reached"
         return GroupVerdict(
@@ -348,17 +352,13 @@ def _cost_text(tick: Tick, key: Key) -> str:
     if cost_summary is None or not tick.chosen:
         return ""
     nodes = sum(option.nodes for option in tick.chosen)
-    own = [option.group.id for option in tick.chosen if key in map(_key, option.pods)]
+    own = [option.group.id for option in tick.chosen if key in map(key_of, option.pods)]
     return (
         f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
         f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {cost_summary.price:.4f} an hour"
         f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
         f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this costs at most {cost_summary.gap:.2%} too much."
     )
-
-
-def _key(pod: Pod) -> Key:
-    return pod.metadata.namespace, pod.metadata.name
 
 
 def _unlooked(state: State, group: str) -> tuple[str, str]:

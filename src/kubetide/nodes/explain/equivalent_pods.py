@@ -8,12 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubetide.nodes.explain.answers import PodExplanation, explain_pod
+from kubetide.nodes.explain.waiting.limit_changes import LIMITS
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 
-_SHARED: Final = frozenset({"max_size", "label"})
-"""Kinds of changes after which equivalent pods share the group's new nodes, so that its maximum may not do for all."""
+_SHARED: Final = LIMITS | {"label"}
+"""Kinds of changes after which equivalent pods share the group's new nodes, so that limits may not do for all."""
 
 _MOST_REFUSALS: Final = 5
 _MOST_NAMES: Final = 3
@@ -53,10 +54,15 @@ def explain_equivalent_pods(state: State, keys: Sequence[Key], now: Instant) -> 
     first, last = min(keys), max(keys)
     found = explain_pod(state, first, now, share_remedies=True)
     remedy = found.remedy
-    if first == last or remedy is None or not any(one.kind in _SHARED for one in remedy.changes):
+    shares = (
+        any(one.kind in _SHARED for one in remedy.changes) if remedy is not None else found.status == "helped"
+    )
+    if first == last or not shares:
         return found
     # One node more is enough for the first pod; the last one says how many all of them need.
     of_last = explain_pod(state, last, now, share_remedies=True)
+    if remedy is None:
+        return of_last if of_last.status == "refused" else found
     if of_last.remedy is None or of_last.remedy.group != remedy.group:
         return found
     return replace(found, remedy=of_last.remedy, sentence=of_last.sentence)

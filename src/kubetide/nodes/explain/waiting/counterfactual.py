@@ -7,13 +7,15 @@ offered as verified has been decided on as if it were so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.expander import needs_prices
+from kubetide.nodes.expander import Option, needs_prices
 from kubetide.nodes.explain.waiting.group_changes import (
     NEW_GROUPS,
     asks_far_too_much,
@@ -21,24 +23,28 @@ from kubetide.nodes.explain.waiting.group_changes import (
     in_one_group,
     larger_machine,
 )
+from kubetide.nodes.explain.waiting.limit_changes import LIMITS, Growth, enforced_quotas
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
-from kubetide.nodes.facts.machine_amounts import MOST_OF_ONE_NODE
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
+from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.memory import Memory
-from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
+from kubetide.nodes.reasons import ATOMIC_OVER_MAX_TOTAL, BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
-from kubetide.nodes.scale_up.increase.headroom import with_expected_gpus
-from kubetide.nodes.scale_up.increase.limits import CLUSTER_WIDE_FLAGS, Headroom
+from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.scale_up.increase.headroom import headroom_of
+from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.orchestrator import open_tick, plan_scale_up
 from kubetide.nodes.scale_up.pending.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick
-from kubetide.nodes.settings import Settings, parse_gpu_total
+from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import learn_templates
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import Template
+from kubetide.objects.capacity import CapacityQuota
+from kubetide.objects.kinds import CAPACITY_QUOTAS
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
@@ -66,6 +72,11 @@ class Remedy(msgspec.Struct, frozen=True):
         return " and ".join(change.what for change in self.changes)
 
     @property
+    def only_limits(self) -> bool:
+        """Whether nothing but limits keeps the pod off: the group's, or those over the whole cluster."""
+        return all(change.kind in LIMITS for change in self.changes)
+
+    @property
     def needs_delivery(self) -> bool:
         """Whether the remedy waits for a backoff: it helps only if the cloud delivers nodes again."""
         return any(change.kind == "backoff" for change in self.changes)
@@ -90,9 +101,24 @@ class _Supposed:
     pod: Pod
     groups: dict[str, NodeGroup]
     settings: Settings
+    quotas: Mapping[str, CapacityQuota]
     labels: dict[str, str] = field(default_factory=dict)
     machine: Node | None = None
     forgiven: dict[str, None] = field(default_factory=dict)
+
+    def grow(self, growth: Growth) -> None:
+        """Take over a group's limits."""
+        self.settings, self.quotas = growth.settings, growth.quotas
+        group = self.groups[growth.group.id]
+        self.groups[group.id] = replace(group, max_size=growth.group.max_size)
+
+
+class _Decided(NamedTuple):
+    """A tick, what the limits over the whole cluster leave in it, and its nodes, those on their way included."""
+
+    tick: Tick
+    headroom: Headroom
+    nodes: int
 
 
 class Supposing:
@@ -106,7 +132,8 @@ class Supposing:
         self._memory = msgspec.json.encode(self._state.memory)
         self._groups = dict(self._state.groups)
         self._settings = self._state.settings
-        self._plain: Tick | None = None
+        self._quotas = enforced_quotas(self._state)
+        self._plain: _Decided | None = None
 
     def unchanged_runs(self) -> Tick:
         """Decide with nothing changed, and ask groups that are skipped all the same. The result holds until the next call."""
@@ -114,7 +141,7 @@ class Supposing:
         supposed.settings = replace(
             supposed.settings, scaleup_simulation_for_skipped_node_groups_enabled=True
         )
-        return self._decide(supposed, "", choose=True)
+        return self._decide(supposed, "", choose=True).tick
 
     def remedy(self, group_id: str) -> Remedy | None:
         """Return what would make the group take the pod; None if it takes the pod already or no remedy is known."""
@@ -125,15 +152,16 @@ class Supposing:
         if group is not None and group.price_per_hour is None and needs_prices(self._settings.expander):
             changes.append(_give_price(group, supposed))
         for _ in range(_MOST_CHANGES):
-            tick = self._decide(supposed, group_id) if changes else self._unchanged_tick()
-            if _takes(tick, group_id, self._key):
+            decided = self._decide(supposed, group_id) if changes else self._decide_unchanged()
+            if self._takes(decided, group_id, supposed):
                 return Remedy(group_id, in_one_group(changes, group_id), verified=True) if changes else None
-            rejection = _rejection(tick, group_id, self._key)
+            rejection = _rejection(decided.tick, group_id, self._key)
             remaining = "" if rejection is None else rejection.text
-            change = self._next_change(tick, group_id, supposed)
-            if not change:
+            change = self._next_change(decided.tick, group_id, supposed)
+            if all(one in changes for one in change):
                 break
-            changes = [one for one in changes if one.kind != "max_size" or change[0].kind != "max_size"]
+            if change[0].kind in LIMITS:
+                changes = [one for one in changes if one.kind not in LIMITS]
             changes += change
         return (
             Remedy(group_id, in_one_group(changes, group_id), verified=False, remaining=remaining)
@@ -141,16 +169,29 @@ class Supposing:
             else None
         )
 
-    def _unchanged_tick(self) -> Tick:
+    def _takes(self, decided: _Decided, group_id: str, supposed: _Supposed) -> bool:
+        """Return whether the pod fits, or is for one of the group's new nodes that the limits let in."""
+        if any(key_of(pod) == self._key for pod, _ in decided.tick.demand.placed):
+            return True
+        option = _option(decided.tick, group_id, self._key)
+        if option is None or is_zero_or_max(option.group):
+            return option is not None
+        allowed = decided.headroom.cap(option.template.node, option.nodes)
+        if allowed == option.nodes:
+            return True
+        fewer = with_fields(supposed, settings=replace(supposed.settings, max_nodes_per_scaleup=allowed))
+        return _option(self._decide(fewer, group_id).tick, group_id, self._key) is not None
+
+    def _decide_unchanged(self) -> _Decided:
         """Return the decision with nothing changed, the first one of every group."""
         if self._plain is None:
             self._plain = self._decide(self._unchanged(), "")
         return self._plain
 
     def _unchanged(self) -> _Supposed:
-        return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings)
+        return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings, self._quotas)
 
-    def _decide(self, supposed: _Supposed, group_id: str, *, choose: bool = False) -> Tick:
+    def _decide(self, supposed: _Supposed, group_id: str, *, choose: bool = False) -> _Decided:
         """Decide scale-up as the loop would, up to the options where nothing is to be chosen.
 
         The group's labels are those supposed.
@@ -160,6 +201,8 @@ class Supposing:
         state.memory = msgspec.json.decode(self._memory, type=Memory)
         state.settings = supposed.settings
         state.set_groups(supposed.groups.values())
+        for quota in supposed.quotas.values():
+            state.capacity.put(quota, CAPACITY_QUOTAS)
         original = state.pods[self._key]
         state.put_pod(supposed.pod)
         for forgiven in supposed.forgiven:
@@ -175,15 +218,16 @@ class Supposing:
         # Requests and pods take turns; what is asked about is the pod.
         tick.requests = None
         plan_scale_up(state, tick, self._now, choosing=choose)
+        decided = _Decided(tick, headroom_of(state, tick), len(state.snapshot))
         state.end_tick()
         state.put_pod(original)
-        return tick
+        return decided
 
     def _next_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> tuple[Change, ...]:
         """Remove from the supposed world what keeps the group from taking the pod; return the change, empty for nothing known."""
-        change = self._limit_change(tick, group_id, supposed)
-        if change is not None:
-            return (change,)
+        changes = self._limit_changes(tick, group_id, supposed)
+        if changes is not None:
+            return changes
         rejection, template = _rejection(tick, group_id, self._key), tick.templates[group_id]
         if rejection is None or rejection.refusal is None or template is None:
             return ()
@@ -196,63 +240,56 @@ class Supposing:
             return (found[1],)
         return _put_refusal_right(rejection.refusal, template, group_id, supposed)
 
-    def _limit_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> Change | None:
-        """Change a limit, or waits, where the group is not even asked."""
-        group, template = supposed.groups[group_id], tick.templates[group_id]
-        if tick.result == "ScaleUpLimitedByMaxNodesTotal":
-            return _raise_total(supposed, tick)
+    def _limit_changes(self, tick: Tick, group_id: str, supposed: _Supposed) -> tuple[Change, ...] | None:
+        """Change limits, or wait, where the group is not asked or has no node left for the pod; None where it refuses the pod."""
         skipped = tick.skipped.get(group_id)
         if skipped:
-            return self._put_skip_right(skipped[0], group, template, tick, supposed)
+            return self._put_skip_right(skipped[0], group_id, tick, supposed)
+        if tick.result == "ScaleUpLimitedByMaxNodesTotal":
+            return self._raise(group_id, 1, tick, supposed)
         rejection = _rejection(tick, group_id, self._key)
         if rejection is None:
-            # The group would take it, but the limit on all nodes allows no further one.
-            if supposed.settings.max_nodes_total:
-                return _raise_total(supposed, tick)
-            return self._raise_for_others(group_id, supposed)
+            return self._raise(group_id, self._nodes_for_all(group_id, supposed), tick, supposed)
         if rejection.reasons == (USELESS,):
             name = f"{group_id} {kind_of(supposed.pod)}"
             until = self._state.memory.useless[name].until
             supposed.forgiven[name] = None
-            return Change(
-                "wait",
-                f"wait until {format_rfc3339(until)}, when group {group_id} is offered to these pods again",
-                until,
-            )
+            text = f"wait until {format_rfc3339(until)}, when group {group_id} is offered to these pods again"
+            return (Change("wait", text, until),)
         return None
 
-    def _raise_for_others(self, group_id: str, supposed: _Supposed) -> Change | None:
-        """Raise the group's maximum so far that there is a node for the pod behind the other pods that wait."""
-        group = supposed.groups[group_id]
-        supposed.groups[group_id] = replace(group, max_size=group.target_size + len(self._state.pending) + 1)
-        tick = self._decide(supposed, group_id)
-        nodes = next((one.nodes for one in tick.options if one.group.id == group_id), 0)
-        maximum = group.target_size + nodes
-        return _raise_maximum(self._groups[group_id], maximum, supposed) if maximum > group.max_size else None
+    def _nodes_for_all(self, group_id: str, supposed: _Supposed) -> int:
+        """Return how many new nodes the group needs for the pod and the others that wait and that it takes."""
+        maximum = self._groups[group_id].target_size + len(self._state.pending) + 1
+        lifted = with_fields(supposed, groups=dict(supposed.groups))
+        lifted.grow(self._growth(group_id).lifted(maximum))
+        option = _option(self._decide(lifted, group_id).tick, group_id, self._key)
+        return 0 if option is None else option.nodes
 
-    def _put_skip_right(
-        self, why: str, group: NodeGroup, template: Template | None, tick: Tick, supposed: _Supposed
-    ) -> Change | None:
-        if why == MAX_SIZE_REACHED:
-            return _raise_maximum(group, group.target_size + 1, supposed)
+    def _growth(self, group_id: str) -> Growth:
+        """Return the limits as they are."""
+        plain = self._decide_unchanged()
+        return Growth(self._groups[group_id], self._settings, self._quotas, plain.headroom, plain.nodes)
+
+    def _raise(self, group_id: str, nodes: int, tick: Tick, supposed: _Supposed) -> tuple[Change, ...]:
+        """Raise the limits that keep the group from so many new nodes."""
+        growth, changes = self._growth(group_id).raised(tick.templates[group_id], nodes)
+        supposed.grow(growth)
+        return changes
+
+    def _put_skip_right(self, why: str, group_id: str, tick: Tick, supposed: _Supposed) -> tuple[Change, ...]:
+        group = supposed.groups[group_id]
         if why == NO_PRICE:
-            return _give_price(group, supposed)
+            return (_give_price(group, supposed),)
         if why == BACKED_OFF:
             supposed.forgiven[group.id] = None
             entry = self._state.memory.backoff[group.id]
-            return Change(
-                "backoff",
-                f"wait until {format_rfc3339(entry.until)}, when the backoff of group {group.id} ends ({entry.error_message})",
-                entry.until,
-            )
-        if template is not None and why.startswith("exceeded quota"):
-            return _raise_limits(self._state, template, tick, supposed)
-        return None
-
-
-def _raise_maximum(group: NodeGroup, maximum: int, supposed: _Supposed) -> Change:
-    supposed.groups[group.id] = replace(supposed.groups[group.id], max_size=maximum)
-    return Change("max_size", f"raise max of group {group.id} from {group.max_size} to {maximum}")
+            text = f"wait until {format_rfc3339(entry.until)}, when the backoff of group {group.id} ends ({entry.error_message})"
+            return (Change("backoff", text, entry.until),)
+        if why in {MAX_SIZE_REACHED, ATOMIC_OVER_MAX_TOTAL} or why.startswith("exceeded quota"):
+            missing = group.max_size - group.target_size if is_zero_or_max(group) else 1
+            return self._raise(group_id, max(missing, 1), tick, supposed)
+        return ()
 
 
 def _give_price(group: NodeGroup, supposed: _Supposed) -> Change:
@@ -260,19 +297,15 @@ def _give_price(group: NodeGroup, supposed: _Supposed) -> Change:
     return Change("price", f"give group {group.id} a price per hour")
 
 
-def _takes(tick: Tick, group_id: str, key: Key) -> bool:
-    if any((pod.metadata.namespace, pod.metadata.name) == key for pod, _ in tick.demand.placed):
-        return True
-    return any(
-        option.group.id == group_id
-        and any((pod.metadata.namespace, pod.metadata.name) == key for pod in option.pods)
-        for option in tick.options
-    )
+def _option(tick: Tick, group_id: str, key: Key) -> Option | None:
+    """Return what the group would buy, if the pod is among those that it is for."""
+    found = (one for one in tick.options if one.group.id == group_id)
+    return next((one for one in found if any(key_of(pod) == key for pod in one.pods)), None)
 
 
 def _rejection(tick: Tick, group_id: str, key: Key) -> Rejection | None:
     for verdict in tick.verdicts:
-        if any((pod.metadata.namespace, pod.metadata.name) == key for pod in verdict.pods.pods):
+        if any(key_of(pod) == key for pod in verdict.pods.pods):
             return verdict.rejected.get(group_id)
     return None
 
@@ -301,44 +334,6 @@ def _put_refusal_right(
         return ()
     supposed.pod, change = changed
     return (change,)
-
-
-def _raise_total(supposed: _Supposed, tick: Tick) -> Change | None:
-    limit = supposed.settings.max_nodes_total
-    nodes = max(limit, tick.view.total.registered + sum(tick.upcoming.values())) + 1
-    supposed.settings = replace(supposed.settings, max_nodes_total=nodes)
-    return Change("max_nodes_total", f"raise --max-nodes-total from {limit} to {nodes}")
-
-
-def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Supposed) -> Change | None:
-    nodes = [*state.nodes.values()]
-    for group, count in tick.upcoming.items():
-        known = tick.templates[group]
-        nodes += [known.node] * count if known is not None else []
-    headroom = Headroom(supposed.settings, [with_expected_gpus(state, tick, node) for node in nodes])
-    used, need = headroom.used, template.capacity
-    if any(need[name] > most for name, most in MOST_OF_ONE_NODE.items()):
-        return None
-    parts: list[str] = []
-    for name, (flag, unit) in CLUSTER_WIDE_FLAGS.items():
-        field_name = flag.replace("-", "_")
-        text = str(getattr(supposed.settings, field_name))
-        low, _, high = text.partition(":")
-        needed = -(-(used[name] + need[name]) // unit)
-        if needed > int(high):
-            supposed.settings = replace(supposed.settings, **{field_name: f"{low}:{needed}"})
-            parts.append(f"raise --{flag} from {text} to {low}:{needed}")
-    raised = []
-    for given in supposed.settings.gpu_total:
-        gpu, limit = parse_gpu_total(given)
-        needed = used.get(gpu, 0) + need.get(gpu, 0)
-        if need.get(gpu) and needed > limit.maximum:
-            raised.append(f"{gpu}:{limit.minimum}:{needed}")
-            parts.append(f"raise --gpu-total from {given} to {raised[-1]}")
-        else:
-            raised.append(given)
-    supposed.settings = replace(supposed.settings, gpu_total=tuple(raised))
-    return Change("limits", " and ".join(parts)) if parts else None
 
 
 def _suppose_labels(state: State, group_id: str, labels: dict[str, str]) -> None:

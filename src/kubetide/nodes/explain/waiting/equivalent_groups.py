@@ -45,12 +45,14 @@ def equivalence_of(state: State, tick: Tick, pod: Pod, verdict: Verdict | None, 
     ]
     if BACKED_OFF in said or any(USELESS in found.reasons for found in refusals):
         return group_id
-    node = template.node
+    node, group = template.node, group_of(state, tick, group_id)
     labels = node.metadata.labels or {}
     return (
         said,
+        # One that takes the pod may have no node left for it.
+        () if said or refusals else (group.max_size - group.target_size,),
         tuple(found.text for found in refusals),
-        group_of(state, tick, group_id).price_per_hour,
+        group.price_per_hour,
         tuple(sorted((node.status.allocatable or {}).items())),
         tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints or ()),
         tuple(labels.get(key) for key in sorted(spec.node_selector or {})),
