@@ -168,17 +168,6 @@ def test_backoff_names_its_end():
     )
 
 
-def test_pod_that_waits_says_for_what():
-    """The explanation of a pod whose node is upcoming says that it waits for the node."""
-    world = World(pods=[pod("a")], groups=[group("g")])
-    world.tick()
-    found = explain_pod(world.state, ("default", "a"), after(world.now, minutes(1)))
-    assert (found.status, found.sentence) == (
-        "waits",
-        "It fits on a node of group g that is on its way.",
-    )
-
-
 def test_node_says_why_it_stays():
     """A node that a pod blocks names the pod and the rule."""
     bare = pod("lonely", node="n1", kind=None)

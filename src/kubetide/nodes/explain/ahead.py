@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubetide.loop import Coming
+from kubetide.nodes.registry.arrivals import expected_arrival
 from kubetide.nodes.scale_up.pending.demand import lead_of
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
@@ -34,14 +35,14 @@ def _orders(state: State, now: Instant) -> list[Coming]:
 def _joins(state: State) -> list[Coming]:
     found = []
     for group, request in sorted(state.memory.scale_up_requests.items()):
-        longest = state.memory.longest_join.get(group)
-        if longest is None:
+        at, longest = expected_arrival(state.memory, group), state.memory.longest_join.get(group)
+        if at is None or longest is None:
             continue
         text = f"{request.increase} more nodes have joined"
         why = (
             f"asked for at {format_rfc3339(request.time)}; the slowest so far took {format_duration(longest)}"
         )
-        found.append(Coming(after(request.time, longest), f"group {group}", text, why))
+        found.append(Coming(at, f"group {group}", text, why))
     return found
 
 

@@ -21,6 +21,7 @@ from kubetide.nodes.explain.prospects import (
     price_of,
     removal_sentence,
 )
+from kubetide.nodes.explain.waiting.awaited_node import nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
@@ -77,7 +78,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     status: str
-    """placed, fits, waits, helped, refused, or ignored."""
+    """placed, nominated, fits, waits, helped, refused, or ignored."""
     sentence: str
     result: str = ""
     groups: tuple[GroupVerdict, ...] = ()
@@ -125,11 +126,13 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = 
         return PodExplanation(
             namespace=namespace, name=name, status="placed", sentence=f"It is on node {pod.spec.node_name}."
         )
+    if sentence := nominated_sentence(state, pod):
+        return PodExplanation(namespace=namespace, name=name, status="nominated", sentence=sentence)
     if sentence := not_considered_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
     tick = supposing.unchanged_runs()
-    if (fits := _fits(tick, key)) is not None:
+    if (fits := _fits(state, tick, key, now)) is not None:
         return fits
     verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
     if verdict is None and tick.result != "ScaleUpLimitedByMaxNodesTotal":
@@ -152,20 +155,22 @@ def _last_obstacles(groups: Sequence[GroupVerdict]) -> list[str]:
     return list(dict.fromkeys(filter(None, said)))
 
 
-def _fits(tick: Tick, key: Key) -> PodExplanation | None:
+def _fits(state: State, tick: Tick, key: Key, now: Instant) -> PodExplanation | None:
     """Return on which node, present or upcoming, a pod fits; None if it fits none."""
     namespace, name = key
     for placed, node in tick.demand.placed:
         if key_of(placed) == key:
             upcoming = tick.upcoming_nodes.get(node)
-            where = (
-                f"on node {node}" if upcoming is None else f"on a node of group {upcoming} that is on its way"
+            sentence = (
+                f"It fits on node {node}: the scheduler binds it there when it looks at the pod again."
+                if upcoming is None
+                else f"It waits for a node of group {upcoming} that is on its way: {upcoming_text(state, tick.view.groups[upcoming], now)}."
             )
             return PodExplanation(
                 namespace=namespace,
                 name=name,
                 status="fits" if upcoming is None else "waits",
-                sentence=f"It fits {where}.",
+                sentence=sentence,
                 result=tick.result,
             )
     return None

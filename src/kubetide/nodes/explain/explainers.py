@@ -121,6 +121,8 @@ def _group_lines(found: GroupExplanation) -> list[str]:
         ),
         f"template: {found.template or 'none'}",
     ]
+    if found.arrival:
+        lines.insert(1, f"on the way: {found.arrival}")
     if found.allocatable:
         lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
     lines += [f"  differs: {text}" for text in found.differs]

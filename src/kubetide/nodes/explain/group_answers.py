@@ -8,6 +8,7 @@ from kubetide.nodes.capacity.quotas import quotas_of
 from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.created_groups import created_lines
 from kubetide.nodes.explain.learned_lines import learned_lines
+from kubetide.nodes.explain.waiting.awaited_node import upcoming_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.records.export import without_learned_facts
 from kubetide.nodes.registry.backoff import is_backed_off
@@ -32,6 +33,8 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     target_size: int
     ready: int
     upcoming: int
+    arrival: str
+    """Since when nodes are on their way, and when they are expected; empty where none are."""
     template: str
     allocatable: dict[str, str]
     differs: tuple[str, ...]
@@ -76,7 +79,8 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         max_size=group.max_size,
         target_size=group.target_size,
         ready=view.counts.ready,
-        upcoming=upcoming_nodes(copy, view, now),
+        upcoming=(upcoming := upcoming_nodes(copy, view, now)),
+        arrival=upcoming_text(copy, view, now) if upcoming else "",
         template="" if template is None else template.source,
         allocatable={} if template is None else _texts(template),
         differs=_differences(copy, group_id),

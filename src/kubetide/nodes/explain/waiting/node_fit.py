@@ -101,6 +101,21 @@ def explain_on_nodes(state: State, key: Key) -> NodesExplanation:
     )
 
 
+def refusal_on(state: State, key: Key, node_name: str) -> Refusal | None:
+    """Return why a node does not take a pod that has none, as if the pod were not nominated to it; None if it takes it.
+
+    Raises KeyError for an unknown pod.
+    """
+    state = copy_state(state)
+    pod, snapshot = state.pods[key], state.snapshot
+    snapshot.fork()
+    try:
+        snapshot.remove_pod(key)
+        return snapshot.first_refusal(classify_unbound(pod), node_name)
+    finally:
+        snapshot.revert()
+
+
 def _sentence(pod: Pod, verdicts: tuple[NodeVerdict, ...]) -> str:
     nodes = sum(len(one.nodes) for one in verdicts)
     takers = sum(len(one.nodes) for one in verdicts if one.takes)

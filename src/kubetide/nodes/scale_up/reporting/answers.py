@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kubetide.nodes.registry.arrivals import expected_arrival
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.plan.board import Capacity, Workload
-from kubetide.units.time import Instant, after
+from kubetide.units.time import Instant
 
 
 def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
@@ -25,7 +26,7 @@ def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
         if group is None or workload is None:
             continue
         missing[workload] = missing.get(workload, 0) + 1
-        _expect(expected, workload, _arrival(state, group))
+        _expect(expected, workload, expected_arrival(state.memory, group))
         detail.setdefault(workload, f"waits for nodes of group {group}")
     bought = _bought(tick)
     for pod in (*demand.pods, *demand.too_new):
@@ -44,12 +45,6 @@ def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
         Capacity(workload, missing[workload], expected[workload], detail[workload])
         for workload in sorted(missing)
     )
-
-
-def _arrival(state: State, group: str) -> Instant | None:
-    request = state.memory.scale_up_requests.get(group)
-    longest = state.memory.longest_join.get(group)
-    return None if request is None or longest is None else after(request.time, longest)
 
 
 def _expect(expected: dict[Workload, Instant | None], workload: Workload, at: Instant | None) -> None:

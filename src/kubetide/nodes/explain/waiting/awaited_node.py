@@ -1,0 +1,75 @@
+"""The node that a pod waits for: one of a group that is on its way, or one that the pod is nominated to."""
+
+from __future__ import annotations
+
+from kubetide.nodes.explain.waiting.node_fit import refusal_on
+from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.facts.objects import key_of
+from kubetide.nodes.registry.arrivals import expected_arrival
+from kubetide.nodes.registry.view import GroupView
+from kubetide.nodes.state import State
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Instant, format_duration, format_rfc3339
+
+_MOST_NAMES = 3
+
+
+def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
+    """Return since when a group's nodes are on their way, until when they are expected, and which have joined and are not ready.
+
+    Empty where none was asked for.
+    """
+    request = state.memory.scale_up_requests.get(view.group.id)
+    if request is None:
+        return ""
+    longest, at = state.memory.longest_join.get(view.group.id), expected_arrival(state.memory, view.group.id)
+    parts = [f"asked for at {format_rfc3339(request.time)}"]
+    if longest is None or at is None:
+        parts.append("how long its nodes take was not seen yet")
+    elif at >= now:
+        parts.append(
+            f"expected by {format_rfc3339(at)}, as the slowest so far took {format_duration(longest)}"
+        )
+    else:
+        parts.append(f"later than the slowest so far, which took {format_duration(longest)}")
+    parts.append(f"given up at {format_rfc3339(request.expected_add_time)} if it has not joined by then")
+    parts += [_starting_text(state, name) for name in view.counts.not_started[:_MOST_NAMES]]
+    return ", ".join(parts)
+
+
+def nominated_sentence(state: State, pod: Pod) -> str:
+    """Return what a pod that is nominated to a node waits for; empty for any other pod.
+
+    No node is bought for such a pod: its capacity is reserved on that node.
+    """
+    name = pod.status.nominated_node_name
+    if not name or pod.spec.node_name or pod.metadata.deletion_timestamp:
+        return ""
+    node = state.nodes.get(name)
+    if node is None:
+        return (
+            f"It is nominated to node {name}, which is not there any more, so no other node is sought for it. The "
+            "scheduler drops the nomination when it looks at the pod again."
+        )
+    group = state.group_of(name)
+    start = f"It is nominated to node {name}{f' of group {group}' if group else ''}"
+    leaving = [
+        "/".join(key_of(one)) for one in state.snapshot.pods_on(name) if one.metadata.deletion_timestamp
+    ]
+    refusal = refusal_on(state, key_of(pod), name)
+    if refusal is None:
+        return f"{start}, which takes it: the scheduler binds it there when it looks at the pod again."
+    if leaving:
+        more = f" and {len(leaving) - _MOST_NAMES} more" if len(leaving) > _MOST_NAMES else ""
+        named = ", ".join(sorted(leaving)[:_MOST_NAMES])
+        return f"{start}, and waits until pods that leave it have gone: {named}{more}."
+    if state.health(name).unready:
+        return f"{start}, and waits until it is ready: {_starting_text(state, name)}."
+    return f"{start}, which does not take it now: {refusal_text(refusal)}. No other node is sought for it meanwhile."
+
+
+def _starting_text(state: State, name: str) -> str:
+    node = state.nodes[name]
+    taints = ", ".join(taint.key for taint in node.spec.taints or ())
+    held = f", with {'taints' if ',' in taints else 'taint'} {taints}" if taints else ""
+    return f"node {name} has joined at {node.metadata.creation_timestamp} and is not ready{held}"

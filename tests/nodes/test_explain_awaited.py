@@ -1,0 +1,111 @@
+"""What a pod waits for that has a node in prospect: since when that is on its way, until when, and what is still missing."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from tests.nodes.frozen import START, World, group, node, pod
+
+from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.group_answers import explain_group
+from kubetide.ports.cloud import Instance
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
+
+NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
+
+
+def explained(world, name="a"):
+    found = explain_pod(world.state, ("default", name), world.now)
+    return found.status, found.sentence
+
+
+def nominated(name, to, **fields):
+    made = pod(name, **fields)
+    return replace(made, status=replace(made.status, nominated_node_name=to))
+
+
+def joined(world, name, **fields):
+    """Let the group's machine register as a node."""
+    known = world.groups["g"]
+    machine = Instance(provider_id=f"cloud:///{name}")
+    world.groups["g"] = replace(known, instances=(*(known.instances or ()), machine))
+    return node(name, created=format_rfc3339(world.now), **fields)
+
+
+def test_a_pod_whose_node_is_on_its_way_says_since_when_and_until_when():
+    """First nobody knows how long a node takes; then it is the slowest so far, and later than that, until it is given up."""
+    world = World(pods=[pod("a", cpu="3")], groups=[group("g")])
+    world.tick()
+    world.now = after(START, minutes(1))
+    start = "It waits for a node of group g that is on its way: asked for at 2026-03-02T08:00:00Z, "
+    assert explained(world) == (
+        "waits",
+        f"{start}how long its nodes take was not seen yet, given up at 2026-03-02T08:15:00Z if it has not joined by then.",
+    )
+    world.state.memory.longest_join["g"] = seconds(90)
+    assert explained(world)[1] == (
+        f"{start}expected by 2026-03-02T08:01:30Z, as the slowest so far took 1m30s, given up at 2026-03-02T08:15:00Z if it has not joined by then."
+    )
+    world.now = after(START, minutes(2))
+    assert explained(world)[1] == (
+        f"{start}later than the slowest so far, which took 1m30s, given up at 2026-03-02T08:15:00Z if it has not joined by then."
+    )
+
+
+def test_a_node_that_has_joined_and_is_not_ready_is_named():
+    """The pod and the group name the node, since when it is there, and what keeps pods away from it."""
+    world = World(pods=[pod("a", cpu="3")], groups=[group("g")])
+    world.tick()
+    world.now = after(START, minutes(1))
+    world.tick(at=minutes(1), nodes=(joined(world, "n1", ready=False, spec=NOT_READY),))
+    said = (
+        "node n1 has joined at 2026-03-02T08:01:00Z and is not ready, with taint node.kubernetes.io/not-ready"
+    )
+    status, sentence = explained(world)
+    assert status == "waits"
+    assert sentence.endswith(f"given up at 2026-03-02T08:15:00Z if it has not joined by then, {said}.")
+    assert explain_group(world.state, "g", world.now).arrival.endswith(said)
+    world.tick(at=minutes(2), nodes=(node("n1"),))
+    assert explain_group(world.state, "g", world.now).arrival == ""
+    assert explained(world) == (
+        "fits",
+        "It fits on node n1: the scheduler binds it there when it looks at the pod again.",
+    )
+
+
+def test_a_nominated_pod_says_onto_which_node_and_what_it_waits_for():
+    """The node takes it, is not ready, has pods that must leave first, has no capacity, or is gone."""
+    leaving = pod("z", cpu="4", node="full", metadata={"deletionTimestamp": "2026-03-02T08:00:00Z"})
+    there = [
+        node("free"),
+        node("young", ready=False, created="2026-03-02T07:59:00Z", spec=NOT_READY),
+        node("full"),
+        node("small", cpu="1"),
+    ]
+    world = World(
+        pods=[
+            leaving,
+            *(nominated(f"to-{name}", name, cpu="3") for name in ("free", "young", "full", "small", "gone")),
+        ],
+        nodes=there,
+        groups=[group("g", nodes=[one.metadata.name for one in there])],
+    )
+    assert world.increases() == {}
+    said = {name: explained(world, f"to-{name}") for name in ("free", "young", "full", "small", "gone")}
+    assert {status for status, _ in said.values()} == {"nominated"}
+    assert {name: sentence for name, (_, sentence) in said.items()} == {
+        "free": "It is nominated to node free of group g, which takes it: the scheduler binds it there when it looks at "
+        "the pod again.",
+        "young": "It is nominated to node young of group g, and waits until it is ready: node young has joined at "
+        "2026-03-02T07:59:00Z and is not ready, with taint node.kubernetes.io/not-ready.",
+        "full": "It is nominated to node full of group g, and waits until pods that leave it have gone: default/z.",
+        "small": "It is nominated to node small of group g, which does not take it now: Insufficient cpu (cpu: 3 "
+        "requested, 1 free of 1 allocatable). No other node is sought for it meanwhile.",
+        "gone": "It is nominated to node gone, which is not there any more, so no other node is sought for it. The "
+        "scheduler drops the nomination when it looks at the pod again.",
+    }
+
+
+def test_a_nominated_pod_that_is_deleted_says_that():
+    """What is being deleted waits for nothing any more."""
+    gone = nominated("a", "n1", metadata={"deletionTimestamp": "2026-03-02T08:00:00Z"})
+    assert explained(World(pods=[gone], nodes=[node("n1")]))[1].startswith("It is being deleted")
