@@ -205,7 +205,7 @@ def test_an_explanation_has_every_number():
     assert (found.current, found.proposal, found.stabilized, found.desired) == (2, 4, 4, 4)
     text = "\n".join(found.lines())
     assert "cpu utilization: 100% of 50%: ratio 2 x 2 pods = 4, so 4 replicas" in text
-    assert "default/web: to be scaled from 2 to 4" in text
+    assert "and is to be scaled to 4 now" in text
 
 
 def test_a_run_that_advises_says_what_it_would_do_and_writes_nothing():

@@ -99,9 +99,10 @@ def test_the_replicas_found_at_the_start_are_named():
 
 
 def test_nothing_is_said_twice():
-    """After the way to the number only the ending follows."""
+    """After the answer comes the way to the number, and nothing again."""
     state = state_of(milli=200)
     assert lines_of(state)[1:] == [
+        "It has 2 replicas, wants 4 (cpu utilization 100% of 50%), and is to be scaled to 4 now.",
         "cpu utilization: 100% of 50%: ratio 2 x 2 pods = 4, so 4 replicas",
         "pods: 2 of 2 count",
         "largest proposal: 4",
@@ -111,22 +112,20 @@ def test_nothing_is_said_twice():
         "at most double, or 4, at once: 4",
         "after limits, bounds 1 to 100: 4 (DesiredWithinRange)",
         "without stabilization, policies or tolerance: the same",
-        "default/web: to be scaled from 2 to 4",
     ]
 
 
 def test_without_a_proposal_the_reasons_speak():
     """A target at zero, outside its bounds, or without samples has no way to show, and says why."""
     assert lines_of(state_of(()))[1:] == [
-        "the target is at 0 replicas, so the HPA leaves it alone until somebody scales it to 1 or more"
+        "It has 0 replicas: the target is at 0 replicas, so the HPA leaves it alone until somebody scales it to 1 or more."
     ]
     outside = lines_of(state_of(spec={"minimum": 5}))
     assert outside[1:] == [
-        "2 replicas are outside minReplicas 5 to maxReplicas 100; metrics are not asked",
-        "default/web: to be scaled from 2 to 5",
+        "It has 2 replicas and is to be scaled to 5 now: 2 replicas are outside minReplicas 5 to maxReplicas 100; metrics are not asked.",
     ]
     blind = worlds.state_of(hpas=[worlds.hpa()], pods=[worlds.pod("a")], scales=[worlds.scale()], usage={})
-    assert lines_of(blind)[1:] == [
+    assert lines_of(blind)[2:] == [
         (
             "cpu utilization: failed to get cpu utilization: unable to get metrics for resource cpu: "
             "no metrics returned from resource metrics API"

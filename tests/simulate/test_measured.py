@@ -129,11 +129,11 @@ def test_an_empty_queue_takes_the_last_worker_and_a_message_brings_workers(run):
     metric = "external queue_messages_ready{queue=orders}"
     empty = why(run, "worker", 9)
     assert f"{metric}: 0 of 10: with no replica there the ratio 0 is rounded up, so 0 replicas" in empty
-    assert "it stays at 0 replicas" in empty
+    assert "It has 0 replicas and wants 0" in empty
     text = why(run, "worker", 15)
     assert f"{metric}: 45 of 10: with no replica there the ratio 4.5 is rounded up, so 5 replicas" in text
     assert f"{metric}: 9 of 10: ratio 0.9 is within tolerance 0.9 to 1.1, so 5 replicas" in text
-    assert "it stays at 5 replicas" in text
+    assert "It has 5 replicas and wants 5" in text
 
 
 def test_the_run_replays(run):

@@ -18,6 +18,7 @@ from kubetide.horizontal.explain.calculation import (
     value_text,
 )
 from kubetide.horizontal.explain.counterfactual import WhatIf, what_if_lines, what_ifs
+from kubetide.horizontal.explain.headline import headline, holds_of
 from kubetide.horizontal.explain.windows import Window, windows_of
 from kubetide.horizontal.facts.specs import Autoscaler, Policy, Rules
 from kubetide.horizontal.memory import OptionMemory, ScaleEvents
@@ -44,6 +45,8 @@ _SHOWN_BEFORE = PROPOSALS | {
     "Stabilized",
     "StabilizedAtStart",
     "Limited",
+    "RescalePlanned",
+    "NothingToDo",
 }
 """Reasons that the lines above them have said already, with more numbers."""
 
@@ -81,6 +84,8 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     """One HPA at one time.
 
     Attributes:
+        answer: What it has and wants, what holds it back and until when, in one line.
+        holds: What makes another number of the largest proposal, and until when.
         current: ``spec.replicas`` of the target; ``desired`` what the HPA wants, the same where it cannot tell.
         metrics: In the order of the spec; empty when metrics were not asked.
         proposal: The largest proposal.
@@ -111,11 +116,14 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     flapping: FlapReport | None
     what_ifs: tuple[WhatIf, ...]
     reasons: tuple[Reason, ...]
+    holds: tuple[str, ...]
+    answer: str
 
     def lines(self) -> list[str]:
-        """Return the explanation as text, in the order of the algorithm."""
+        """Return the explanation as text: the answer, then the way to it in the order of the algorithm."""
         lines = [
-            f"{self.namespace}/{self.name} at {format_rfc3339(self.at)}: {self.target}, {self.current} replicas, bounds {self.minimum} to {self.maximum}"
+            f"{self.namespace}/{self.name} at {format_rfc3339(self.at)}: {self.target}, {self.current} replicas, bounds {self.minimum} to {self.maximum}",
+            self.answer,
         ]
         for metric in self.metrics:
             lines += _metric_lines(metric)
@@ -132,8 +140,8 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         if self.flapping is not None:
             changes, reversals = self.flapping
             lines.append(f"changes in the last hour: {changes}, of these against the one before: {reversals}")
-        lines += [VOCABULARY.text(reason) for reason in self.reasons if reason.code not in _SHOWN_BEFORE]
-        return lines
+        more = [VOCABULARY.text(reason) for reason in self.reasons if reason.code not in _SHOWN_BEFORE]
+        return lines + [text for text in more if text not in self.answer]
 
     def _winner(self) -> str:
         """Name the metric that made it where there are several."""
@@ -162,6 +170,10 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         action=PLANNED if verdict.rescale else "none",
         error=verdict.error,
     )
+    metrics = _metrics(state, spec, verdict, now)
+    windows = () if verdict.raw is None else windows_of(state, spec, verdict, now)
+    reasons = reasons_of(settled, spec, state.holds)
+    holds = holds_of(spec, verdict, windows, events, reasons, now)
     return HpaExplanation(
         namespace=key[0],
         name=key[1],
@@ -172,16 +184,18 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         current=verdict.current,
         # Without a decision the number stays.
         desired=verdict.desired if verdict.stage == "decided" else verdict.current,
-        metrics=_metrics(state, spec, verdict, now),
+        metrics=metrics,
         proposal=verdict.raw,
-        windows=() if verdict.raw is None else windows_of(state, spec, verdict, now),
+        windows=windows,
         stabilized=verdict.stabilized,
         policies=_policies(spec, events, verdict, now),
         limited=verdict.limited,
         limit=verdict.limit,
         flapping=_flapping(state, spec, now),
         what_ifs=what_ifs(state, spec, verdict, now),
-        reasons=reasons_of(settled, spec, state.holds),
+        reasons=reasons,
+        holds=holds,
+        answer=headline(verdict, metrics, holds, reasons),
     )
 
 

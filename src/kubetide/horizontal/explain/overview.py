@@ -7,8 +7,6 @@ from kubetide.horizontal.explain.answers import HpaExplanation, explain
 from kubetide.loop.status import Overview, Table
 from kubetide.units.time import Instant
 
-_WITHIN = "DesiredWithinRange"
-
 
 def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
     rows = []
@@ -34,10 +32,8 @@ def limited_by(found: HpaExplanation) -> str:
     parts = [f"metric {one.name}: {one.problem}" for one in found.metrics if one.problem]
     if found.proposal is None:
         return "; ".join(parts) or "its metrics are not asked"
-    if found.stabilized != found.proposal:
-        parts.append(f"stabilization ({found.proposal} proposed)")
-    if found.limit != _WITHIN and found.limited != found.stabilized:
-        parts.append(f"{found.limit} ({found.stabilized} proposed)")
+    if found.holds:
+        parts.append(f"{' and '.join(found.holds)} ({found.proposal} proposed)")
     return "; ".join(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,10 @@ from kubetide.horizontal.memory import Recommendation
 from kubetide.horizontal.rules.windows import down_window, full_share, holds_longer
 from kubetide.horizontal.state import State
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339
+
+UP: Final = "up"
+DOWN: Final = "down"
+LONG_DOWN: Final = "long"
 
 
 class Remembered(msgspec.Struct, frozen=True):
@@ -36,10 +41,14 @@ class Window(msgspec.Struct, frozen=True):
     """One active stabilization window.
 
     Attributes:
+        direction: ``up`` or ``down``, or ``long`` for the long scale-down window.
+        length: How far it reaches back.
         text: Its direction, length and which recommendation of it holds.
         remembered: The recommendations inside of it before this tick's own, newest first.
     """
 
+    direction: str
+    length: Duration
     text: str
     remembered: tuple[Remembered, ...]
 
@@ -52,29 +61,30 @@ def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -
         known = [Recommendation(now, verdict.current)]
     period = state.settings.sync_period
 
-    def window(text: str, length: Duration, *, edge: bool = False) -> Window:
+    def window(direction: str, text: str, length: Duration, *, edge: bool = False) -> Window:
         oldest = now - length
         inside = [
             Remembered(old.replicas, Instant(old.at), Instant(old.at), found=slot == found)
             for slot, old in enumerate(known)
             if old.at > oldest or (edge and old.at == oldest)
         ]
-        return Window(text, _in_runs(inside, period))
+        return Window(direction, length, text, _in_runs(inside, period))
 
     longer: tuple[Window, ...] = ()
     if holds_longer(state, spec):
         text = f"long scale-down window {format_duration(LONG)}: {full_share(spec):.2f} of the highest recommendation holds"
-        longer = (window(text, LONG, edge=True),)
+        longer = (window(LONG_DOWN, text, LONG, edge=True),)
     down = down_window(spec)
     if spec.up is None or spec.down is None:
         text = f"scale-down window {format_duration(down)} (the flag's): the highest recommendation holds"
-        return (window(text, down, edge=True), *longer)
+        return (window(DOWN, text, down, edge=True), *longer)
     return (
         window(
+            UP,
             f"scale-up window {format_duration(spec.up.window)}: the lowest recommendation holds",
             spec.up.window,
         ),
-        window(f"scale-down window {format_duration(down)}: the highest recommendation holds", down),
+        window(DOWN, f"scale-down window {format_duration(down)}: the highest recommendation holds", down),
         *longer,
     )
 

@@ -1,0 +1,150 @@
+"""The first line of an explanation: what the HPA has and wants, what holds it back, and until when."""
+
+from __future__ import annotations
+
+import pytest
+from tests.horizontal import worlds
+
+from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.explain.overview import limited_by
+from kubetide.horizontal.facts.views import HpaView
+from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
+from kubetide.units.time import Instant, minutes, seconds
+
+KEY = ("default", "web")
+NOW = worlds.NOW
+
+
+def state_of(milli, *, pods=4, hpa=None, memory=(), ups=(), downs=(), more=()):
+    """Pods that each use that much of 200m, with a target of 50 %; recommendations as (seconds ago, replicas)."""
+    names = [f"p{at}" for at in range(pods)]
+    known = [Recommendation(Instant(NOW - seconds(ago)), replicas) for ago, replicas in memory]
+    events = ScaleEvents(*([ScaleEvent(NOW - seconds(ago), by) for ago, by in some] for some in (ups, downs)))
+    return worlds.state_of(
+        hpas=[hpa or worlds.hpa()],
+        pods=[*map(worlds.pod, names), *more],
+        scales=[worlds.scale(replicas=pods + len(more))],
+        usage={("default", name): milli for name in names},
+        memory=[MemoryEntry(*KEY, known or [Recommendation(Instant(NOW - minutes(30)), 1)], events)],
+    )
+
+
+def answer(state, now=NOW):
+    found = explain(state, KEY, now)
+    assert found.lines()[1] == found.answer
+    assert found.lines().count(found.answer) == 1
+    return found.answer
+
+
+def policies(direction, *, select="Max", **policy):
+    rules = {
+        "selectPolicy": select,
+        "policies": [{"type": "Pods", "periodSeconds": 60, "value": 1, **policy}],
+    }
+    return worlds.hpa(behavior={direction: {"stabilizationWindowSeconds": 0, **rules}})
+
+
+def test_nothing_holds_it():
+    """The metric that made the number stands beside it, and whether it is within tolerance."""
+    assert answer(state_of(105)) == (
+        "It has 4 replicas and wants 4 (cpu utilization 52% of 50%, within tolerance): nothing holds it back."
+    )
+    assert answer(state_of(150)) == (
+        "It has 4 replicas, wants 6 (cpu utilization 75% of 50%), and is to be scaled to 6 now."
+    )
+
+
+def test_a_window_says_until_when_it_holds():
+    """That is when the last recommendation that is as high has left the window: then the HPA does scale down."""
+    state = state_of(50, memory=((400, 9), (200, 4), (185, 4), (15, 3)))
+    until = "2026-03-02T08:01:55Z"
+    held = f"the scale-down window of 5m0s holds it at 4 until {until}"
+    assert answer(state) == (
+        f"It has 4 replicas and wants 2 (cpu utilization 25% of 50%), but {held}, so it stays at 4."
+    )
+    assert limited_by(explain(state, KEY, NOW)) == f"{held} (2 proposed)"
+    assert explain(state, KEY, Instant(NOW + seconds(115))).desired == 4
+    assert explain(state, KEY, Instant(NOW + seconds(116))).desired == 3
+
+
+def test_each_direction_has_its_own_window():
+    """A scale-up window names the lowest recommendation that holds."""
+    hpa = worlds.hpa(behavior={"scaleUp": {"stabilizationWindowSeconds": 60}})
+    state = state_of(150, hpa=hpa, memory=((50, 4), (40, 5)))
+    assert (
+        "but the scale-up window of 1m0s holds it at 4 until 2026-03-02T08:00:10Z, so it stays at 4."
+        in answer(state)
+    )
+    assert explain(state, KEY, Instant(NOW + seconds(10))).desired == 5
+
+
+@pytest.mark.parametrize(
+    ("state", "held"),
+    [
+        pytest.param(state_of(150, hpa=worlds.hpa(maximum=5)), "maxReplicas holds it at 5, so it is to be scaled to 5 now.", id="maximum"),
+        pytest.param(state_of(150, hpa=worlds.hpa(maximum=4)), "maxReplicas holds it at 4, so it stays at 4.", id="at the maximum"),
+        pytest.param(state_of(25, hpa=worlds.hpa(minimum=4)), "minReplicas holds it at 4, so it stays at 4.", id="minimum"),
+        pytest.param(state_of(900), "it may at most double, or grow to 4, at once (8), so it is to be scaled to 8 now.", id="doubled"),
+        pytest.param(state_of(150, hpa=policies("scaleUp", select="Disabled")), "its behavior disables scale-up, so it stays at 4.", id="disabled"),
+        pytest.param(state_of(150, hpa=policies("scaleUp")), "the scale-up policies allow no more than 5 at once, so it is to be scaled to 5 now.", id="policy"),
+        pytest.param(state_of(25, hpa=policies("scaleDown"), downs=((20, 1),)), "the scale-down policies allow no fewer than 4 until 2026-03-02T08:00:40Z, so it stays at 4.", id="policy that is used up"),
+    ],
+)  # fmt: skip
+def test_limits_are_named(state, held):
+    """A bound, or the policies and when the change that they count is over."""
+    assert answer(state).endswith(f", but {held}")
+    assert held.partition(", so")[0] in limited_by(explain(state, KEY, NOW))
+
+
+def test_a_policy_allows_more_at_the_time_that_is_named():
+    """The change is out of its period then, not before."""
+    state = state_of(25, hpa=policies("scaleDown"), downs=((20, 1),))
+    assert explain(state, KEY, Instant(NOW + seconds(39))).desired == 4
+    assert explain(state, KEY, Instant(NOW + seconds(40))).desired == 3
+
+
+def test_pods_without_a_node_are_in_the_first_line():
+    """Who asks why load is not served reads at once that replicas have no node."""
+    waiting = worlds.pod("x", phase="Pending", ready="False", started=None)
+    assert answer(state_of(150, more=[waiting])).startswith("It has 5 replicas (1 of them without a node)")
+
+
+def test_metrics_that_fail_are_in_the_first_line():
+    """Where no number is decided, and where another metric decides it."""
+    queue = worlds.external({"averageValue": "10"})
+    blind = state_of(100, hpa=worlds.hpa(metrics=[queue]))
+    assert answer(blind).startswith(
+        "It has 4 replicas, and keeps them, as it cannot tell how many it wants: external queue: "
+    )
+    one_eyed = state_of(150, hpa=worlds.hpa(metrics=[worlds.utilization(50), queue]))
+    assert "and is to be scaled to 6 now. A metric fails: external queue: " in answer(one_eyed)
+
+
+def test_an_hpa_that_asks_no_metrics_says_why():
+    """A target at zero is left alone; one outside its bounds is brought inside."""
+    assert answer(state_of(0, pods=0)) == (
+        "It has 0 replicas: the target is at 0 replicas, so the HPA leaves it alone until somebody scales it to 1 or more."
+    )
+    assert answer(state_of(100, hpa=worlds.hpa(minimum=6))) == (
+        "It has 4 replicas and is to be scaled to 6 now: 4 replicas are outside minReplicas 6 to maxReplicas 100; metrics "
+        "are not asked."
+    )
+
+
+def test_a_pause_is_named():
+    """What an annotation holds is said as such."""
+    made = worlds.hpa()
+    paused = HpaView(
+        made.namespace, made.name, "", made.spec, annotations={"horizontal.kubetide.io/pause": "all"}
+    )
+    assert "but the change from 4 to 6 is paused by the annotation" in answer(state_of(150, hpa=paused))
+
+
+def test_the_core_answers_with_it_first():
+    """`kubetide explain hpa` begins with the answer."""
+    from kubetide.horizontal.explain.entry import EXPLAINING
+
+    core = HorizontalCore()
+    core.state = state_of(150)
+    assert EXPLAINING.explainers[0].lines(core, "default/web", NOW, "")[0].startswith("It has 4 replicas")
