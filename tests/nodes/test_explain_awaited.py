@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pod
+from tests.nodes.requests import TEMPLATES, request, world
 
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
@@ -109,3 +110,16 @@ def test_a_nominated_pod_that_is_deleted_says_that():
     """What is being deleted waits for nothing any more."""
     gone = nominated("a", "n1", metadata={"deletionTimestamp": "2026-03-02T08:00:00Z"})
     assert explained(World(pods=[gone], nodes=[node("n1")]))[1].startswith("It is being deleted")
+
+
+def test_a_pod_of_a_request_that_has_its_place_says_which():
+    """That it buys no node itself is said only of a pod of a request that fits nowhere."""
+    consumes = {"annotations": {"autoscaling.x-k8s.io/consume-provisioning-request": "ours"}}
+    held = world(
+        requests=[request("ours", ("big", 1))],
+        templates=TEMPLATES,
+        pods=[pod("a", cpu="3", metadata=consumes), pod("large", cpu="9", metadata=consumes)],
+    )
+    held.tick()
+    assert explained(held)[0] == "fits"
+    assert "so it buys no node itself" in explained(held, "large")[1]

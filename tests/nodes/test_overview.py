@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from tests.nodes.frozen import World, group, node, pod
+from tests.nodes.requests import CHECK, TEMPLATES, buffer, pod_template, provisioned, request, world
 
 from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.explain.overview import OVERVIEW
-from kubetide.units.time import seconds
+from kubetide.units.time import minutes, seconds
 
 
 def tables(world):
@@ -41,3 +43,58 @@ def test_pods_beyond_the_explained_ones_name_the_question():
     why = [row[2] for row in tables(world)["waiting pods"]]
     assert all(text.startswith("No group takes it.") for text in why[:3])
     assert why[3:] == ["ask: kubetide explain pod default/p3", "ask: kubetide explain pod default/p4"]
+
+
+def test_requests_that_failed_or_wait_are_listed():
+    """Failed ones come first; served ones and those that are over are left out; each names the question."""
+    failed = {"type": "Failed", "status": "True", "reason": "NoPods", "message": "no template"}
+    expired = {"type": "BookingExpired", "status": "True", "reason": "BookingExpired", "message": "over"}
+    held = world(
+        requests=[
+            request("waits", ("big", 9)),
+            request("broken", ("big", 1), ("small", 2), conditions=[failed]),
+            request("served", ("small", 1), conditions=[provisioned(minutes(1))]),
+            request("over", ("small", 1), conditions=[provisioned(minutes(20)), expired]),
+        ],
+        templates=TEMPLATES,
+    )
+    rows = tables(held)["provisioning requests that wait or failed"]
+    assert [row[:4] for row in rows] == [
+        ("default/broken", CHECK, 3, "The request has failed: no template."),
+        ("default/waits", CHECK, 9, "The request has not been looked at yet."),
+    ]
+    assert rows[1][4] == "ask: kubetide explain provisioningrequest default/waits"
+
+
+def test_buffers_that_wait_say_how_much_they_have():
+    """What is on nodes, on the way and missing; a buffer that has all of its capacity is left out."""
+    huge = pod_template("huge", cpu="64")
+    held = world(
+        buffers=[
+            buffer("room", podTemplateRef={"name": "big"}, replicas=3),
+            buffer("fine", podTemplateRef={"name": "small"}, replicas=1),
+            buffer("never", podTemplateRef={"name": "huge"}, replicas=2),
+            buffer("lost", podTemplateRef={"name": "nobody"}, replicas=2),
+        ],
+        templates=[*TEMPLATES, huge],
+    )
+    held.tick()
+    rows = {row[0]: row[1:6] for row in tables(held)["capacity buffers that wait"]}
+    assert sorted(rows) == ["default/lost", "default/never", "default/room"]
+    assert rows["default/room"][0] == 3
+    assert sum(rows["default/room"][1:4]) == 3
+    assert rows["default/room"][2] > 0
+    assert rows["default/never"] == (2, 0, 0, 2, "")
+    assert rows["default/lost"][4].startswith("No capacity is reserved: ")
+    held.state.settings = replace(held.state.settings, capacity_buffer_pod_injection_enabled=False)
+    whys = {row[0]: row[5] for row in tables(held)["capacity buffers that wait"]}
+    assert whys["default/fine"] == "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"
+
+
+def test_capacity_that_nobody_may_ask_for_has_no_table():
+    """Where the kinds are not served the page is silent about them."""
+    assert list(tables(World(groups=[group("g")]))) == [
+        "node groups",
+        "waiting pods",
+        "nodes that go or are blocked",
+    ]

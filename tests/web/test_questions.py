@@ -201,7 +201,7 @@ def test_why_a_node_was_bought(person):
 
 def test_why_there_are_no_more_pods(person):
     """The HPA is at its bound, which its row names; its page has the bound over the replicas."""
-    assert person.read("main tr", "^default/web .*TooManyReplicas")
+    assert person.read("main tr", "^default/web .*maxReplicas holds it")
     person.click("main tr a", "default/web")
     assert person.read(".plot .legend", r"(?s)desired 8\b.*max 8\b")
 

@@ -33,7 +33,7 @@ _SECONDS = 5
     help="Folder that the run writes to.",
 )
 def command(output: str, watch: bool, out: Path) -> None:
-    """Show loops, node groups, HPAs, pending and blocked objects, and the last decisions on one page.
+    """Show loops, node groups, HPAs, what waits, is blocked or has a problem, and the last decisions on one page.
 
     Reads the decision records of a run, also of a running one, and shows the state at their end.
 

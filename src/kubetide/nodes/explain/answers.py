@@ -21,6 +21,7 @@ from kubetide.nodes.explain.prospects import (
     price_of,
     removal_sentence,
 )
+from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.waiting.awaited_node import nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
@@ -134,6 +135,8 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = 
     tick = supposing.unchanged_runs()
     if (fits := _fits(state, tick, key, now)) is not None:
         return fits
+    if sentence := consumer_sentence(state, pod):
+        return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
     if verdict is None and tick.result != "ScaleUpLimitedByMaxNodesTotal":
         return PodExplanation(

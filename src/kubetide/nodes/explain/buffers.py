@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
 from kubetide.nodes.capacity.buffers.names import READY
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
+from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.orchestrator import open_tick
@@ -17,6 +21,34 @@ from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
 
+NO_INJECTION: Final = "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"
+
+
+class Capacity(NamedTuple):
+    """Where the placeholder pods of a buffer are.
+
+    Attributes:
+        placed: How many of them have capacity, by where that is.
+        coming: How many of these are on nodes that are on their way.
+        left: Those without capacity.
+        why: Why nobody knows what the buffer asks for; empty where it is known.
+    """
+
+    placed: Mapping[str, int]
+    coming: int
+    left: tuple[Pod, ...]
+    why: str
+
+    @property
+    def there(self) -> int:
+        """How many have capacity on nodes that are there."""
+        return sum(self.placed.values()) - self.coming
+
+    @property
+    def missing(self) -> int:
+        """How many have no capacity."""
+        return len(self.left)
+
 
 def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
     """Return the state of the buffer as lines. Raises KeyError for an unknown buffer."""
@@ -26,30 +58,54 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
     if not settings.capacity_buffer_controller_enabled:
         lines.append("its status is another program's: --capacity-buffer-controller-enabled is off")
     if not settings.capacity_buffer_pod_injection_enabled:
-        lines.append("no capacity is reserved: --capacity-buffer-pod-injection-enabled is off")
+        lines.append(NO_INJECTION)
     lines += [
         f"{one.type}: {one.status}, {one.reason}: {one.message}".rstrip(": ")
         + f" ({one.last_transition_time})"
         for one in buffer.status.conditions or ()
     ]
+    copy, tick = _open(state, now)
+    found = _capacity(tick, buffer)
+    placed, left = found.placed, found.left
+    total = found.there + found.coming + found.missing
+    coming = f", {found.coming} of them on nodes that are on their way" if found.coming else ""
+    lines.insert(
+        0, found.why or f"{found.there + found.coming} of the {total} requested pods have capacity{coming}."
+    )
+    lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
+    if left:
+        tick.demand.pods = list(left)
+        lines += group_lines(copy, tick, now)
+    return lines
+
+
+def capacity_of_buffers(state: State, now: Instant) -> dict[Key, Capacity]:
+    """Return where the capacity of each buffer is."""
+    if not state.capacity.buffers:
+        return {}
+    _, tick = _open(state, now)
+    return {key_of(buffer): _capacity(tick, buffer) for buffer in state.capacity.buffers}
+
+
+def _open(state: State, now: Instant) -> tuple[State, Tick]:
+    """Return a copy of the state and its tick, in which placeholder pods have their places."""
     copy = copy_state(state)
     tick = open_tick(copy, observe(copy, now), now)
     learn(copy, now)
+    return copy, tick
+
+
+def _capacity(tick: Tick, buffer: CapacityBuffer) -> Capacity:
     placed: dict[str, int] = {}
+    coming = 0
     for pod, node in tick.demand.placed:
         if _is_of(tick, pod, buffer):
             upcoming = tick.upcoming_nodes.get(node)
+            coming += upcoming is not None
             where = f"node {node}" if upcoming is None else f"nodes of group {upcoming} that are on their way"
             placed[where] = placed.get(where, 0) + 1
-    left = [pod for pod in tick.demand.pods if _is_of(tick, pod, buffer)]
-    total = sum(placed.values()) + len(left)
-    why = _not_ready(buffer)
-    lines.insert(0, why or f"{sum(placed.values())} of the {total} requested pods have capacity.")
-    lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
-    if left:
-        tick.demand.pods = left
-        lines += group_lines(copy, tick, now)
-    return lines
+    left = tuple(pod for pod in tick.demand.pods if _is_of(tick, pod, buffer))
+    return Capacity(placed, coming, left, _not_ready(buffer))
 
 
 def _not_ready(buffer: CapacityBuffer) -> str:

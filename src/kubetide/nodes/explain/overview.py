@@ -1,9 +1,10 @@
-"""Node groups, pending pods, and leaving or blocked nodes, for the page of ``kubetide status``."""
+"""Node groups, pending pods, capacity that is asked for, and leaving or blocked nodes, for the page of ``kubetide status``."""
 
 from __future__ import annotations
 
 from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
+from kubetide.nodes.explain.capacity_overview import capacity_tables
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.facts.pods import is_unschedulable
@@ -23,7 +24,12 @@ _MOST_EXPLAINED = 3
 def _tables(core: NodesCore, now: Instant) -> tuple[Table, ...]:
     state = core.state
     # The look at the groups brings the memory of the registry up to date.
-    return _groups(with_own_memory(state), now), _waiting(state, now), _nodes(state)
+    return (
+        _groups(with_own_memory(state), now),
+        _waiting(state, now),
+        *capacity_tables(state, now),
+        _nodes(state),
+    )
 
 
 def _groups(state: State, now: Instant) -> Table:

@@ -32,7 +32,7 @@ _SWITCHED_OFF = "this run serves no ProvisioningRequests: --enable-provisioning-
 def explain_request(state: State, key: Key, now: Instant) -> list[str]:
     """Return the state of the request as lines. Raises KeyError for an unknown request."""
     request: ProvisioningRequest = state.capacity.of(PROVISIONING_REQUESTS)[key]
-    lines = [_state_sentence(state, request)]
+    lines = [request_sentence(state, request)]
     lines += [
         f"{one.type}: {one.status}, {one.reason}: {one.message} ({one.last_transition_time})"
         for one in request.status.conditions or ()
@@ -59,10 +59,11 @@ def consumer_sentence(state: State, pod: Pod) -> str:
     request = state.capacity.of(PROVISIONING_REQUESTS).get((pod.metadata.namespace, name))
     if request is None:
         return f"{sentence}, and there is no such request."
-    return f"{sentence}. {_state_sentence(state, request)}"
+    return f"{sentence}. {request_sentence(state, request)}"
 
 
-def _state_sentence(state: State, request: ProvisioningRequest) -> str:
+def request_sentence(state: State, request: ProvisioningRequest) -> str:
+    """Return the state of a request, and when it is tried again."""
     conditions = request.status.conditions
     failed, over = condition_of(conditions, FAILED), condition_of(conditions, BOOKING_EXPIRED)
     if not is_served(request, state.settings):

@@ -13,6 +13,7 @@ from kubetide.vertical.recommender.controller import LOOP, RecommenderController
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.controller.roles import RECOMMENDER
 from kubetide.vertical.recommender.explaining import EXPLAINING
+from kubetide.vertical.recommender.overview import OVERVIEW
 from kubetide.vertical.recommender.series.recommendations import RecommenderSeries
 from kubetide.vertical.recommender.settings import Settings
 
@@ -60,5 +61,6 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     lease="vpa-recommender-lease",
     series=_series,
     explainers=EXPLAINING.explainers,
+    status=OVERVIEW,
     optional_kinds=(EVENTS, HPAS, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.estimate import percentiles
 from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MEMORY_BUCKETS
 from kubetide.vertical.recommender.usage.cells import summed
+from kubetide.vertical.targets import Target
 
 _WIDTH = 40
 _MODES = {
@@ -59,13 +60,24 @@ def _use(state: State, vpa: Vpa) -> Iterator[str]:
         yield f"update mode {mode}: {_MODES[mode]}"
     if mode == OFF or target.problem:
         return
-    same = sorted(
-        name
-        for (namespace, name), one in state.vpas.items()
-        if namespace == vpa.view.namespace and one.view.mode != OFF and one.view.target == target
+    if len(same := vpas_by_target(state)[vpa.view.namespace, target]) > 1:
+        yield same_target_text(same)
+
+
+def vpas_by_target(state: State) -> dict[tuple[str, Target], list[str]]:
+    """Return the names of the VPAs that may change pods, in order, by namespace and target."""
+    found: dict[tuple[str, Target], list[str]] = {}
+    for (namespace, name), one in sorted(state.vpas.items()):
+        if one.view.mode != OFF and not one.view.target.problem:
+            found.setdefault((namespace, one.view.target), []).append(name)
+    return found
+
+
+def same_target_text(names: Sequence[str]) -> str:
+    """Return what several VPAs on one target come to."""
+    return (
+        f"VPAs {', '.join(names)} select the same pods: of several on one target only the oldest changes them"
     )
-    if len(same) > 1:
-        yield f"VPAs {', '.join(same)} select the same pods: of several on one target only the oldest changes them"
 
 
 def picture(state: State, rows: tuple[int, ...], resource: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.updater.controller import LOOP, UpdaterController
 from kubetide.vertical.updater.controller.roles import UPDATER
 from kubetide.vertical.updater.explaining import EXPLAINING
+from kubetide.vertical.updater.overview import OVERVIEW
 from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.vertical.updater.settings import Settings
 
@@ -41,5 +42,6 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     # Upstream's own, so that it and this loop never act both.
     lease="vpa-updater",
     explainers=EXPLAINING.explainers,
+    status=OVERVIEW,
     optional_kinds=(LIMIT_RANGES, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
 )

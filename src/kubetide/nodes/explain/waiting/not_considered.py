@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_unschedulable, priority_of
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.tick import Tick
@@ -34,7 +33,7 @@ def not_considered_sentence(state: State, pod: Pod) -> str:
             f"Its priority {priority_of(pod)} is below {cutoff}, --expendable-pods-priority-cutoff, so it waits for free "
             f"capacity and no node is bought for it. What would help: a PriorityClass of {cutoff} or more."
         )
-    return consumer_sentence(state, pod)
+    return ""
 
 
 def not_in_tick_sentence(tick: Tick, pod: Pod, key: Key) -> str:

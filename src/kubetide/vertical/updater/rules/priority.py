@@ -9,12 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubetide.objects.pod import ContainerTerminated, Pod
-from kubetide.objects.vpa import TARGET_HIGHER, TARGET_LOWER, EvictionRequirement, VpaSpec
+from kubetide.objects.vpa import (
+    TARGET_HIGHER,
+    TARGET_LOWER,
+    EvictionRequirement,
+    VerticalPodAutoscaler,
+    VpaSpec,
+)
 from kubetide.units.quantity import ZERO, Quantity
 from kubetide.units.time import Instant, TimeFormatError, after, between, parse_rfc3339, seconds
 from kubetide.vertical.annotations import observed_containers
 from kubetide.vertical.resources.amounts import RESOURCES
-from kubetide.vertical.resources.capping import Capped, Running
+from kubetide.vertical.resources.capping import Capped, Running, capped_recommendation, running_containers
+from kubetide.vertical.resources.limit_ranges import NamespaceBounds
 from kubetide.vertical.resources.policies import is_container_off
 from kubetide.vertical.updater.settings import Settings
 
@@ -48,6 +55,17 @@ class Candidate:
     pod: Pod
     running: tuple[Running, ...]
     capped: Mapping[str, Capped]
+
+
+def capped_for(pod: Pod, vpa: VerticalPodAutoscaler, bounds: NamespaceBounds) -> Mapping[str, Capped] | None:
+    """Return the capped recommendations of the pod's containers, None without any. Raises: QuantityError."""
+    if vpa.status.recommendation is None:
+        return None
+    found: dict[str, Capped] = {}
+    policy = vpa.spec.resource_policy
+    for one in capped_recommendation(vpa.status.recommendation, policy, running_containers(pod), bounds):
+        found.setdefault(one.container, one)
+    return found
 
 
 def priority_of(candidate: Candidate) -> Priority:

@@ -17,7 +17,7 @@ from kubetide.objects.vpa import (
 from kubetide.units.quantity import QuantityError
 from kubetide.units.time import Instant, after, seconds
 from kubetide.vertical.resources.boost import BoostError, expired_boosts, has_boost, is_boosted
-from kubetide.vertical.resources.capping import Capped, capped_recommendation, running_containers
+from kubetide.vertical.resources.capping import Capped, running_containers
 from kubetide.vertical.resources.limit_ranges import NamespaceBounds
 from kubetide.vertical.resources.pod_resources import (
     ContainerResources,
@@ -41,6 +41,7 @@ from kubetide.vertical.updater.rules.permits import beyond_most, is_open
 from kubetide.vertical.updater.rules.priority import (
     Candidate,
     Priority,
+    capped_for,
     has_quick_oom,
     meets_requirements,
     priority_of,
@@ -343,18 +344,11 @@ class VpaTurn:
         return self._capped[key]
 
     def _cap(self, pod: Pod) -> Mapping[str, Capped] | None:
-        recommendation = self.vpa.status.recommendation
-        if recommendation is None:
-            return None
-        found: dict[str, Capped] = {}
         try:
-            running, bounds = running_containers(pod), self._bounds(pod)
-            for one in capped_recommendation(recommendation, self.vpa.spec.resource_policy, running, bounds):
-                found.setdefault(one.container, one)
+            return capped_for(pod, self.vpa, self._bounds(pod))
         except QuantityError as error:
             self._say("BadRecommendation", key_of(pod), str(error))
             return None
-        return found
 
     def _resources(self, pod: Pod) -> dict[str, ContainerResources]:
         """Return what is recommended for each container, in order; nothing where it cannot be read."""

@@ -1,0 +1,89 @@
+"""Pods whose requests are to change and that wait for it, and why, for the page of ``kubetide status``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubetide.explain.reasons import Reason
+from kubetide.loop.status import Overview, Table
+from kubetide.objects.pod import Pod
+from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.units.quantity import QuantityError
+from kubetide.units.time import Instant
+from kubetide.vertical.resources.boost import is_boosted
+from kubetide.vertical.resources.capping import running_containers
+from kubetide.vertical.updater.core import UpdaterCore
+from kubetide.vertical.updater.reasons import LOOP_SUBJECT, VOCABULARY
+from kubetide.vertical.updater.rules.controlled import controlled_pods
+from kubetide.vertical.updater.rules.groups import key_of
+from kubetide.vertical.updater.rules.priority import (
+    Candidate,
+    capped_for,
+    has_quick_oom,
+    priority_of,
+    why_not,
+)
+from kubetide.vertical.updater.state import State
+
+_DONE: Final = frozenset({"Evicted", "Resized", "Unboosted"})
+_COLUMNS: Final = ("vpa", "pods", "why they wait", "more")
+
+
+def _tables(core: UpdaterCore, now: Instant) -> tuple[Table, ...]:
+    last = _last_by_subject(core.reasons)
+    waiting: dict[tuple[str, str], list[str]] = {}
+    for vpa, pods in controlled_pods(core.state, _say_nothing):
+        owner = f"{vpa.metadata.namespace}/{vpa.metadata.name}"
+        for pod in pods:
+            subject = "/".join(key_of(pod))
+            mine = last.get(subject)
+            if (mine is None or mine.code not in _DONE) and _is_to_change(core.state, vpa, pod, now):
+                why = _text(mine or last.get(owner) or last.get(LOOP_SUBJECT))
+                waiting.setdefault((owner, why), []).append(subject)
+    rows = [
+        (owner, len(pods), why, f"ask: kubetide explain update {min(pods)}")
+        for (owner, why), pods in sorted(waiting.items())
+    ]
+    return (Table("pods whose requests are off", _COLUMNS, tuple(rows)),)
+
+
+def _last_by_subject(reasons: Sequence[Reason]) -> dict[str, Reason]:
+    """Return the last reason of each subject; of a pod without a group the reason why it has none, where there is one."""
+    last: dict[str, Reason] = {}
+    for reason in reasons:
+        if reason.code == "NoGroup" and (reason.subject in last or reason.fields.get("vpa") in last):
+            continue
+        last[reason.subject] = reason
+    return last
+
+
+def _is_to_change(state: State, vpa: VerticalPodAutoscaler, pod: Pod, now: Instant) -> bool:
+    """Return whether the pod's requests differ so much from the recommendation that it is to be updated."""
+    if is_boosted(pod):
+        return False
+    try:
+        capped = capped_for(pod, vpa, state.bounds(pod.metadata.namespace))
+        candidate = Candidate(pod, running_containers(pod), capped or {})
+    except QuantityError:
+        return False
+    quick_oom = has_quick_oom(pod, vpa.spec, state.settings, now)
+    return not why_not(pod, priority_of(candidate), state.settings, now, quick_oom=quick_oom)
+
+
+def _text(reason: Reason | None) -> str:
+    """Return what the last loop found, without the name of what it is about."""
+    return "" if reason is None else VOCABULARY.text(reason).removeprefix(f"{reason.subject}: ")
+
+
+def _holds(core: UpdaterCore) -> tuple[str, ...]:
+    """Return what keeps all pods from being changed."""
+    found = (one for one in core.reasons if one.subject == LOOP_SUBJECT and one.code != "NoVpa")
+    return tuple(map(_text, found))
+
+
+def _say_nothing(*said: object) -> None:
+    del said
+
+
+OVERVIEW = Overview(_tables, _holds)
