@@ -37,19 +37,18 @@ def test_a_pod_whose_node_is_on_its_way_says_since_when_and_until_when():
     world = World(pods=[pod("a", cpu="3")], groups=[group("g")])
     world.tick()
     world.now = after(START, minutes(1))
-    start = "It waits for a node of group g that is on its way: asked for at 2026-03-02T08:00:00Z, "
-    assert explained(world) == (
-        "waits",
-        f"{start}how long its nodes take was not seen yet, given up at 2026-03-02T08:15:00Z if it has not joined by then.",
+    start = "It waits for a node of group g that is on its way: "
+    end = (
+        "; asked for at 2026-03-02T08:00:00Z; given up at 2026-03-02T08:15:00Z if it has not joined by then."
     )
+    assert explained(world) == ("waits", f"{start}how long its nodes take was not seen yet{end}")
     world.state.memory.longest_join["g"] = seconds(90)
-    assert explained(world)[1] == (
-        f"{start}expected by 2026-03-02T08:01:30Z, as the slowest so far took 1m30s, given up at 2026-03-02T08:15:00Z if it has not joined by then."
+    assert (
+        explained(world)[1]
+        == f"{start}expected by 2026-03-02T08:01:30Z, as the slowest so far took 1m30s{end}"
     )
     world.now = after(START, minutes(2))
-    assert explained(world)[1] == (
-        f"{start}later than the slowest so far, which took 1m30s, given up at 2026-03-02T08:15:00Z if it has not joined by then."
-    )
+    assert explained(world)[1] == f"{start}late, as the slowest so far took 1m30s{end}"
 
 
 def test_a_node_that_has_joined_and_is_not_ready_is_named():
@@ -63,7 +62,7 @@ def test_a_node_that_has_joined_and_is_not_ready_is_named():
     )
     status, sentence = explained(world)
     assert status == "waits"
-    assert sentence.endswith(f"given up at 2026-03-02T08:15:00Z if it has not joined by then, {said}.")
+    assert sentence.endswith(f"given up at 2026-03-02T08:15:00Z if it has not joined by then; {said}.")
     assert explain_group(world.state, "g", world.now).arrival.endswith(said)
     world.tick(at=minutes(2), nodes=(node("n1"),))
     assert explain_group(world.state, "g", world.now).arrival == ""

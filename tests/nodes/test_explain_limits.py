@@ -130,3 +130,14 @@ def test_nodes_that_are_on_their_way_count_once():
     remedy = next(one.remedy for one in explained(world, "a").groups if one.group == "large")
     assert remedy is not None
     assert remedy.text == "raise max of group large from 0 to 1 and raise --cores-total from 0:8 to 0:12"
+
+
+def test_equivalent_pods_of_which_the_first_has_its_node_name_what_keeps_the_last():
+    """Where the first pod waits for a node that is on its way, the page of all says what the others lack."""
+    world = full(maximum=2)
+    assert world.increases() == {"g": 1}
+    assert explained(world, "a").status == "waits"
+    together = explain_equivalent_pods(world.state, [("default", name) for name in "abc"], world.now)
+    assert (
+        together.sentence == "No group takes it. What would help: raise max of group g from 2 to 4 (group g)."
+    )

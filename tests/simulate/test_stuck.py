@@ -57,7 +57,7 @@ def stuck(tmp_path, manifest):
         ),
         (
             MANIFEST + BIG % ("", "64"),
-            ["ReplicaSet default/big-", "2 pods without a node", "Insufficient cpu", "larger machine type", "explain pod default/big-"],
+            ["ReplicaSet default/big-", "2 pods without a node for 5m0s or more", "Insufficient cpu", "larger machine type", "explain pod default/big-"],
         ),
         (
             MANIFEST + BIG % ("nodeSelector: {topology.kubernetes.io/zone: zone-x}", "100m"),

@@ -55,7 +55,9 @@ def explain_equivalent_pods(state: State, keys: Sequence[Key], now: Instant) -> 
     found = explain_pod(state, first, now, share_remedies=True)
     remedy = found.remedy
     shares = (
-        any(one.kind in _SHARED for one in remedy.changes) if remedy is not None else found.status == "helped"
+        any(one.kind in _SHARED for one in remedy.changes)
+        if remedy is not None
+        else found.status in {"waits", "helped"}
     )
     if first == last or not shares:
         return found

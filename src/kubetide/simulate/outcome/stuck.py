@@ -16,7 +16,15 @@ from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Condition, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.simulate.scenarios.build import Manifests
-from kubetide.units.time import Duration, Instant, between, format_rfc3339, minutes, parse_rfc3339
+from kubetide.units.time import (
+    Duration,
+    Instant,
+    between,
+    format_duration,
+    format_rfc3339,
+    minutes,
+    parse_rfc3339,
+)
 
 if TYPE_CHECKING:
     from kubetide.simulate.world import World
@@ -98,7 +106,7 @@ def _pods(world: World, now: Instant, least: Duration) -> Iterator[str]:
         name = f"{first.metadata.namespace}/{first.metadata.name}"
         number = f"{len(pods)} {'pod' if len(pods) == 1 else 'pods'}"
         yield (
-            f"{owner}: {number} without a node, the first since {_time(first.metadata.creation_timestamp)}: "
+            f"{owner}: {number} without a node for {format_duration(least)} or more, the first since {_time(first.metadata.creation_timestamp)}: "
             f"{_why(world, first, pods)} (ask: kubetide explain pod {name})"
         )
     if len(waiting) > _MOST:

@@ -15,7 +15,7 @@ _MOST_NAMES = 3
 
 
 def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
-    """Return since when a group's nodes are on their way, until when they are expected, and which have joined and are not ready.
+    """Return until when a group's nodes that are on their way are expected, since when they are, and which have joined and are not ready.
 
     Empty where none was asked for.
     """
@@ -23,18 +23,16 @@ def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
     if request is None:
         return ""
     longest, at = state.memory.longest_join.get(view.group.id), expected_arrival(state.memory, view.group.id)
-    parts = [f"asked for at {format_rfc3339(request.time)}"]
     if longest is None or at is None:
-        parts.append("how long its nodes take was not seen yet")
+        parts = ["how long its nodes take was not seen yet"]
     elif at >= now:
-        parts.append(
-            f"expected by {format_rfc3339(at)}, as the slowest so far took {format_duration(longest)}"
-        )
+        parts = [f"expected by {format_rfc3339(at)}, as the slowest so far took {format_duration(longest)}"]
     else:
-        parts.append(f"later than the slowest so far, which took {format_duration(longest)}")
+        parts = [f"late, as the slowest so far took {format_duration(longest)}"]
+    parts.append(f"asked for at {format_rfc3339(request.time)}")
     parts.append(f"given up at {format_rfc3339(request.expected_add_time)} if it has not joined by then")
     parts += [_starting_text(state, name) for name in view.counts.not_started[:_MOST_NAMES]]
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def nominated_sentence(state: State, pod: Pod) -> str:
