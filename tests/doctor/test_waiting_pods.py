@@ -45,6 +45,7 @@ def test_a_group_at_its_maximum_counts_the_pods_that_nodes_are_bought_for():
     assert (one.severity, one.seen) == ("info", "it has 1 node, its maximum of 1")
     (one,) = found("group-maximum", groups=full, pods=(expendable, pod("a")))
     assert one.seen == "it has 1 node, its maximum of 1, while 1 pod waits for a node of some group"
+    assert one.fix.startswith("if its nodes would take these pods, ")
 
 
 def test_a_node_of_a_group_at_its_minimum_costs_nothing():

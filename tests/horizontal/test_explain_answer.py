@@ -107,7 +107,13 @@ def test_a_policy_allows_more_at_the_time_that_is_named():
 def test_pods_without_a_node_are_in_the_first_line():
     """Who asks why load is not served reads at once that replicas have no node."""
     waiting = worlds.pod("x", phase="Pending", ready="False", started=None)
-    assert answer(state_of(150, more=[waiting])).startswith("It has 5 replicas (1 of them without a node)")
+    assert answer(state_of(150, more=[waiting])) == (
+        "It has 5 replicas (1 of them without a node), wants 6 (cpu utilization 75% of 50%, with 1 pod filled in), and is "
+        "to be scaled to 6 now."
+    )
+    assert answer(state_of(125, more=[waiting])).endswith(
+        "and wants 5 (cpu utilization 62% of 50%, with 1 pod filled in, within tolerance): nothing holds it back."
+    )
 
 
 def test_metrics_that_fail_are_in_the_first_line():

@@ -9,6 +9,9 @@ from kubetide.doctor.snapshot import GroupStatus, Snapshot
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.scale_down.pods import is_expendable
 
+_FIX = "raise its maximum at the cloud, or offer another group for the same pods"
+_FIX_WAITING = "if its nodes would take these pods, raise its maximum at the cloud; no-group says what each of them lacks"
+
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the groups at their maximum: a warning while pods wait, else information."""
@@ -28,7 +31,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             seen=f"it has {group.target_size} {'node' if group.target_size == 1 else 'nodes'}, its maximum of {group.max_size}"
             + (f", while {wait} for a node of some group" if waiting else ""),
             why="it cannot grow with more load",
-            fix="raise its maximum at the cloud, or offer another group for the same pods",
+            fix=_FIX_WAITING if waiting and snapshot.groups else _FIX,
         )
 
 

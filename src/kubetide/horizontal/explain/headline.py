@@ -88,8 +88,10 @@ def _by(verdict: Verdict, metrics: Sequence[_Metric]) -> str:
     found = next((one for one in metrics if one.working and one.proposed == verdict.raw), None)
     if verdict.fallback or found is None or found.working is None:
         return ""
+    filled = found.working.fields.get("filled")
+    pods = f", with {filled} {'pod' if filled == 1 else 'pods'} filled in" if filled else ""
     within = ", within tolerance" if found.working.code.startswith("MetricWithinTolerance") else ""
-    return f" ({found.name} {found.value} of {found.target}{within})"
+    return f" ({found.name} {found.value} of {found.target}{pods}{within})"
 
 
 def _window_text(raw: int, held: int, windows: Sequence[Window]) -> str:
