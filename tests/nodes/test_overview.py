@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from tests.nodes.frozen import World, group, node, pod
-from tests.nodes.requests import CHECK, TEMPLATES, buffer, pod_template, provisioned, request, world
+from tests.nodes.requests import TEMPLATES, buffer, pod_template, provisioned, request, world
 
 from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.explain.overview import OVERVIEW
@@ -40,9 +40,11 @@ def test_pods_beyond_the_explained_ones_name_the_question():
     """The page explains three workloads; of the others it has the command that answers."""
     world = World(pods=[pod(f"p{at}", cpu="64", of=f"w{at}") for at in range(5)], groups=[group("g")])
     world.tick()
-    why = [row[2] for row in tables(world)["waiting pods"]]
-    assert all(text.startswith("No group takes it.") for text in why[:3])
-    assert why[3:] == ["ask: kubetide explain pod default/p3", "ask: kubetide explain pod default/p4"]
+    rows = tables(world)["waiting pods"]
+    assert all(row[2].startswith("No group takes it.") for row in rows[:3])
+    assert [row[2:] for row in rows[3:]] == [
+        ("not looked at on this page", f"ask: kubetide explain pod default/{name}") for name in ("p3", "p4")
+    ]
 
 
 def test_requests_that_failed_or_wait_are_listed():
@@ -60,8 +62,8 @@ def test_requests_that_failed_or_wait_are_listed():
     )
     rows = tables(held)["provisioning requests that wait or failed"]
     assert [row[:4] for row in rows] == [
-        ("default/broken", CHECK, 3, "The request has failed: no template."),
-        ("default/waits", CHECK, 9, "The request has not been looked at yet."),
+        ("default/broken", "check-capacity", 3, "The request has failed: no template."),
+        ("default/waits", "check-capacity", 9, "The request has not been looked at yet."),
     ]
     assert rows[1][4] == "ask: kubetide explain provisioningrequest default/waits"
 

@@ -17,6 +17,9 @@ from kubetide.units.time import Instant
 _REQUESTS: Final = ("provisioning request", "class", "pods", "state", "more")
 _BUFFERS: Final = ("capacity buffer", "pods", "on nodes", "on the way", "missing", "why", "more")
 
+_SUFFIX: Final = ".autoscaling.x-k8s.io"
+"""Of the classes that are served."""
+
 
 def capacity_tables(state: State, now: Instant) -> Iterator[Table]:
     """Yield a table of each kind that this run serves."""
@@ -37,9 +40,8 @@ def _requests(state: State) -> Table:
         name = f"{request.metadata.namespace}/{request.metadata.name}"
         pods = sum(one.count for one in spec.pod_sets or ())
         asked = f"ask: kubetide explain provisioningrequest {name}"
-        rows.append(
-            (failed, (name, spec.provisioning_class_name, pods, request_sentence(state, request), asked))
-        )
+        served_by = spec.provisioning_class_name.removesuffix(_SUFFIX)
+        rows.append((failed, (name, served_by, pods, request_sentence(state, request), asked)))
     # Failed ones first, and of each the oldest first.
     rows.sort(key=lambda row: not row[0])
     return Table("provisioning requests that wait or failed", _REQUESTS, tuple(row for _, row in rows))

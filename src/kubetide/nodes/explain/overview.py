@@ -74,12 +74,13 @@ def _waiting(state: State, now: Instant) -> Table:
             alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
     rows: list[tuple[Cell, ...]] = []
     for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
+        why = "not looked at on this page"
         if index < _MOST_EXPLAINED:
             why = explain_equivalent_pods(state, [(namespace, name) for name in pods], now).sentence
-        else:
-            why = f"ask: kubetide explain pod {namespace}/{pods[0]}"
-        rows.append((f"{namespace}/{owner_name}", len(pods), why))
-    return Table("waiting pods", ("pods of", "count", "why"), tuple(rows))
+        # Of pods of one workload the last one has the most before it.
+        ask = f"ask: kubetide explain pod {namespace}/{pods[-1]}"
+        rows.append((f"{namespace}/{owner_name}", len(pods), why, ask))
+    return Table("waiting pods", ("pods of", "count", "why", "more"), tuple(rows))
 
 
 def _nodes(state: State) -> Table:
