@@ -114,10 +114,13 @@ class _Supposed:
 
 
 class _Decided(NamedTuple):
-    """A tick, what the limits over the whole cluster leave in it, and its nodes, those on their way included."""
+    """A tick, what the limits over the whole cluster leave in it, and its nodes, those on their way included.
+
+    ``headroom`` is None where the limits let in all that the group that is asked about would buy for the pod.
+    """
 
     tick: Tick
-    headroom: Headroom
+    headroom: Headroom | None
     nodes: int
 
 
@@ -174,7 +177,7 @@ class Supposing:
         if any(key_of(pod) == self._key for pod, _ in decided.tick.demand.placed):
             return True
         option = _option(decided.tick, group_id, self._key)
-        if option is None or is_zero_or_max(option.group):
+        if option is None or is_zero_or_max(option.group) or decided.headroom is None:
             return option is not None
         allowed = decided.headroom.cap(option.template.node, option.nodes)
         if allowed == option.nodes:
@@ -218,7 +221,10 @@ class Supposing:
         # Requests and pods take turns; what is asked about is the pod.
         tick.requests = None
         plan_scale_up(state, tick, self._now, choosing=choose)
-        decided = _Decided(tick, headroom_of(state, tick), len(state.snapshot))
+        option = _option(tick, group_id, self._key) if group_id else None
+        # One node is within the limits, or the group would have been skipped.
+        may_exceed = not group_id or (option is not None and option.nodes > 1)
+        decided = _Decided(tick, headroom_of(state, tick) if may_exceed else None, len(state.snapshot))
         state.end_tick()
         state.put_pod(original)
         return decided
@@ -269,6 +275,7 @@ class Supposing:
     def _growth(self, group_id: str) -> Growth:
         """Return the limits as they are."""
         plain = self._decide_unchanged()
+        assert plain.headroom is not None, "it is counted where no group is asked about"
         return Growth(self._groups[group_id], self._settings, self._quotas, plain.headroom, plain.nodes)
 
     def _raise(self, group_id: str, nodes: int, tick: Tick, supposed: _Supposed) -> tuple[Change, ...]:
