@@ -313,6 +313,19 @@ def test_cloud_tpus_of_pods_that_move_need_no_node(world):
     assert made.status.unneeded == ("a-0",)
 
 
+def test_of_a_delay_of_more_than_an_hour_the_rest_holds_after_the_start(world):
+    """A process begins as if nodes had been added, and removed, an hour before; at exactly the delay nodes may go."""
+    made = world(scale_down_unneeded_time=seconds(1), scale_down_delay_after_add=minutes(90))
+    made.add_group("a").add_node("a-0").sync("update")
+    made.state.memory.started = made.now
+    made.loop(minutes(30) - seconds(1))
+    assert (made.status.result, made.tainted()) == ("ScaleDownInCooldown", ["a-0"])
+    assert made.status.why.startswith("the last scale-up was before the start")
+    made.loop(seconds(1))
+    made.loop()
+    assert made.status.result == "ScaleDownNodeDeleteStarted"
+
+
 def test_holds_stop_deletion_but_not_the_watch(world):
     """While a cache cannot be trusted nothing is deleted, and the reason is reported."""
     made = typical(world, scale_down_unneeded_time=seconds(1))

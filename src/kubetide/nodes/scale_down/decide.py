@@ -43,10 +43,12 @@ from kubetide.units.time import (
     between,
     format_duration,
     format_rfc3339,
+    hours,
     whole_seconds,
 )
 
 _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
+_BEFORE_START: Duration = hours(1)
 
 
 def decide(
@@ -211,15 +213,20 @@ def _cooldown(state: State, now: Instant) -> str:
     settings, memory = state.settings, state.memory.scale_down
     if settings.scale_down_delay_type_local:
         return ""
-    for what, since, delay in (
-        ("the last scale-up", state.memory.last_scale_up, settings.scale_down_delay_after_add),
-        ("the last failure", memory.last_failure, settings.scale_down_delay_after_failure),
-        ("the last deletion", memory.last_delete, settings.scale_down_delay_after_delete),
+    started = state.memory.started
+    # As upstream, a process begins as if all three had happened an hour before: of a longer delay the rest holds.
+    at_start = None if started is None else Instant(started - _BEFORE_START)
+    for what, known, delay in (
+        ("scale-up", state.memory.last_scale_up, settings.scale_down_delay_after_add),
+        ("failure", memory.last_failure, settings.scale_down_delay_after_failure),
+        ("deletion", memory.last_delete, settings.scale_down_delay_after_delete),
     ):
+        since = at_start if known is None else known
         # At exactly the delay it is over. Source: upstream compares with "after now".
         if since is not None and after(since, delay) > now:
+            at = f"was at {format_rfc3339(since)}" if known is not None else "was before the start"
             until = format_rfc3339(after(since, delay))
-            return f"{what} was at {format_rfc3339(since)}, nothing goes before {until} ({format_duration(delay)})"
+            return f"the last {what} {at}, nothing goes before {until} ({format_duration(delay)})"
     return ""
 
 
