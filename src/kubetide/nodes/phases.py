@@ -16,9 +16,10 @@ Part = Literal[
     "scaleUp",
     "scaleUp:buildPodEquivalenceGroups",
     "scaleUp:estimate",
+    "scaleUp:skippedNodeGroupsSimulation",
     "updateClusterState",
 ]
-"""Upstream's names. Source: Cluster Autoscaler, metrics of July 2026."""
+"""Upstream's names. Source: Cluster Autoscaler, metrics of August 2026."""
 
 
 class Phases(Protocol):

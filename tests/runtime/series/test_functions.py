@@ -56,6 +56,28 @@ def test_each_part_is_counted_as_often_as_it_runs():
     reported(story, groups, **SHORT)
 
 
+def test_asking_groups_that_are_left_out_is_a_part_of_its_own():
+    """With the flag each attempt at a scale-up asks them once, where there are any; without it nothing is reported."""
+    groups = (GroupSpec(name="small", instance_type="m5.large", max_size=1),)
+
+    async def story(world):
+        await world.deploy(replicas=1, cpu="1500m")
+        await world.after(minutes(5))
+        assert "scaleUp:skippedNodeGroupsSimulation" not in counts(world)
+        await world.deploy("more", replicas=1, cpu="1500m")
+        await world.after(seconds(60))
+        found = counts(world)
+        simulated = found.get("scaleUp:skippedNodeGroupsSimulation", 0)
+        asked.append((simulated, found["scaleUp:buildPodEquivalenceGroups"] - 1))
+
+    asked = []
+    reported(story, groups, scaleup_simulation_for_skipped_node_groups_enabled=True)
+    reported(story, groups)
+    (simulated, attempts), (without, others) = asked
+    assert simulated == attempts > 0
+    assert without == 0 < others
+
+
 def test_a_part_takes_as_long_as_what_it_waits_for():
     """A slow cloud shows in the parts that ask it, and in the whole; its quantiles are of the last hour."""
 

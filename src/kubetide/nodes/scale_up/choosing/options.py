@@ -108,7 +108,6 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
     The pods and the snapshot are those of the tick; the snapshot is left as found.
     """
     needs_price = packs_all_groups(state.settings.expander)
-    settings = state.settings
     nodes = len(state.snapshot)
     state.snapshot.add_guards(verdict.pods.pod_class for verdict in tick.verdicts)
     offered: list[tuple[str, Template]] = []
@@ -122,7 +121,7 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             headroom,
             backed_off=backed_off,
             nodes=nodes,
-            max_nodes_total=settings.max_nodes_total,
+            max_nodes_total=state.settings.max_nodes_total,
         )
         if not skipped and group_id in tick.would_be and backed_off:
             skipped = (BACKED_OFF,)
@@ -137,7 +136,7 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
         assert template is not None, "a group without template is skipped"
         offered.append((group_id, template))
     _evaluate(state, tick, offered, now)
-    if settings.scaleup_simulation_for_skipped_node_groups_enabled:
+    if state.settings.scaleup_simulation_for_skipped_node_groups_enabled:
         _ask_skipped(state, tick)
 
 
@@ -146,14 +145,15 @@ def _ask_skipped(state: State, tick: Tick) -> None:
     asked = [(group_id, template) for group_id in tick.skipped if (template := tick.templates[group_id])]
     if not asked:
         return
+    state.phases.begin("scaleUp:skippedNodeGroupsSimulation")
     templates = TemplateMatrix([template for _, template in asked], state.snapshot.facts)
-    classes = [verdict.pods.pod_class for verdict in tick.verdicts]
-    found = evaluate_templates(state.snapshot, templates, classes)
+    found = evaluate_templates(state.snapshot, templates, [one.pods.pod_class for one in tick.verdicts])
     for verdict in tick.verdicts:
         refusals = found[verdict.pods.pod_class]
         verdict.skipped_refuse = {
             asked[at][0]: Rejection(refusal.reasons, refusal) for at, refusal in refusals.items()
         }
+    state.phases.end("scaleUp:skippedNodeGroupsSimulation")
 
 
 def find_options(state: State, tick: Tick) -> None:
