@@ -90,6 +90,25 @@ def test_groups_of_which_the_cloud_says_other_sizes_do_not_teach_each_other():
     assert memory_of(world, "b")[:2] == ("16Gi", "type")
 
 
+def test_accelerators_that_the_cloud_says_are_the_groups_own():
+    """A machine with one GPU says nothing about a group of its type whose machines get four; of its memory it does."""
+    one, four = (
+        template(labels=C5D, status=sizes_with(**{"memory": "4Gi", "nvidia.com/gpu": count}))
+        for count in "14"
+    )
+    spec = {
+        "containers": [{"name": "main", "image": "x", "resources": {"requests": {"nvidia.com/gpu": "4"}}}]
+    }
+    world = World(
+        nodes=[of_type("a-1", status=sizes_with(**{"nvidia.com/gpu": "1"}))],
+        pods=[pod("p", spec=spec)],
+        groups=[group("a", made=one, nodes=("a-1",)), group("b", made=four)],
+    )
+    assert world.increases() == {"b": 1}
+    found = template_of(world.state, world.state.groups["b"], ()).node.status.allocatable
+    assert (found["nvidia.com/gpu"], found["memory"]) == ("4", "16Gi")
+
+
 def test_without_the_flag_each_group_learns_for_itself():
     """With --templates-by-instance-type=false the catalogue's word holds for a group without nodes, as upstream."""
     world = World(

@@ -6,7 +6,7 @@ what a node can give away depends on its image and on the settings of its kubele
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -118,6 +118,17 @@ def of_image(entries: Iterable[SeenAmounts], labels: Mapping[str, str]) -> SeenA
         if all(labels.get(key, value) == value for key, value in entry.image.items()):
             found = entry if found is None else lowered(found, entry)
     return found
+
+
+def without_amounts(seen: SeenAmounts, names: Collection[str]) -> SeenAmounts:
+    """Return what was seen without these amounts."""
+    if not names:
+        return seen
+    capacity, allocatable = (
+        {name: value for name, value in amounts.items() if name not in names}
+        for amounts in (seen.capacity, seen.allocatable)
+    )
+    return replace(seen, capacity=capacity, allocatable=allocatable)
 
 
 def corrected(node: Node, seen: SeenAmounts) -> Node:

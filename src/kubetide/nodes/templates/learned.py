@@ -12,7 +12,14 @@ from msgspec.structs import replace
 
 from kubetide.nodes.memory import GroupLearned, SeenAmounts
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.amounts import MACHINE_AMOUNTS, corrected, instance_type, least_of, of_image
+from kubetide.nodes.templates.amounts import (
+    MACHINE_AMOUNTS,
+    corrected,
+    instance_type,
+    least_of,
+    of_image,
+    without_amounts,
+)
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, Taint
 from kubetide.ports.cloud import NodeGroup, Offering
@@ -56,13 +63,15 @@ def corrected_by_machines(
         words = f"learned by group: node {own.from_node} at {format_rfc3339(own.seen_at)}"
         return corrected(node, own), "group", f"{words}; labels and taints by {cloud}"
     found = _of_type(state, kind, node)
-    if found is None or not _same_machine(node, _said_of(state, found.from_group)):
+    differ = set() if found is None else _said_otherwise(node, _said_of(state, found.from_group))
+    # Where the machines differ, the instance type of the labels is not the machine, and neither group teaches the other.
+    if found is None or not differ.isdisjoint(MACHINE_AMOUNTS):
         return node, "cloud", cloud
     where = f" of group {found.from_group}" if found.from_group else ""
     words = (
         f"learned by instance type {kind}: node {found.from_node}{where} at {format_rfc3339(found.seen_at)}"
     )
-    return corrected(node, found), "type", f"{words}; labels and taints by {cloud}"
+    return corrected(node, without_amounts(found, differ)), "type", f"{words}; labels and taints by {cloud}"
 
 
 def over_types(state: State, group: NodeGroup, node: Node) -> tuple[Node, str]:
@@ -108,15 +117,13 @@ def _said_of(state: State, group_id: str) -> Quantities | None:
     return None if group is None or group.template is None else group.template.node.status.capacity
 
 
-def _same_machine(node: Node, said: Quantities | None) -> bool:
-    """Return whether a cloud says the same CPU and memory of two groups; without a word for one of them, yes.
+def _said_otherwise(node: Node, said: Quantities | None) -> set[str]:
+    """Return of which amounts a cloud says another value for the node's group than for the one that taught.
 
-    Where it does not, the instance type of the labels is not the machine, and neither group teaches the other.
+    Without a word for one of them, none: disks and accelerators are settings of a group, where both are said.
     """
     mine = node.status.capacity or {}
-    return said is None or all(
-        _equal(mine[name], said[name]) for name in MACHINE_AMOUNTS if name in mine and name in said
-    )
+    return {name for name in mine if said is not None and name in said and not _equal(mine[name], said[name])}
 
 
 def _equal(one: str | float, other: str | float) -> bool:
