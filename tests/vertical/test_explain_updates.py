@@ -22,8 +22,8 @@ def explained(pods, vpas):
 @pytest.mark.parametrize(
     ("vpas", "words"),
     [
-        ([vpa("Off")], "default/web-0: VPA default/web selects it, and its update mode is Off: it only recommends"),
-        ([vpa("Initial")], "its update mode is Initial: only pods that are made anew get its recommendation"),
+        ([vpa("Off")], "default/web-0: VPA default/web selects it; update mode Off: it only recommends, no pod is changed"),
+        ([vpa("Initial")], "selects it; update mode Initial: only new pods get the recommendation"),
         ([vpa("InPlace")], "default/web: update mode InPlace needs the feature gate InPlace"),
         ([vpa(target=("Deployment", "other"))], "default/web-0: no VPA selects it"),
         ([vpa("Off"), vpa("Recreate", name="zeta")], "default/web-0: its requests are to change"),

@@ -18,6 +18,6 @@ def test_a_vpa_whose_pods_do_not_get_the_recommendation_says_why():
     assert {name: explain_vpa(run.state, "shop", name)[0] for name in ("first", "quiet", "late", "lost")} == {
         "first": "VPAs first, second select the same pods: of several on one target only the oldest changes them",
         "quiet": "update mode Off: it only recommends, no pod is changed",
-        "late": "update mode Initial: only pods that are made anew get the recommendation",
+        "late": "update mode Initial: only new pods get the recommendation",
         "lost": "shop/lost: no such object",
     }

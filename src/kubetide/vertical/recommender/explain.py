@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kubetide.objects.vpa import INITIAL, OFF
+from kubetide.objects.vpa import OFF
 from kubetide.units.quantity import bytes_to_text, milli_to_text, readable
 from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.reasons import VOCABULARY, reasons_of
@@ -14,13 +14,10 @@ from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.estimate import percentiles
 from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MEMORY_BUCKETS
 from kubetide.vertical.recommender.usage.cells import summed
+from kubetide.vertical.resources.policies import WITHOUT_UPDATES
 from kubetide.vertical.targets import Target
 
 _WIDTH = 40
-_MODES = {
-    OFF: "it only recommends, no pod is changed",
-    INITIAL: "only pods that are made anew get the recommendation",
-}
 _NAMES = ("target", "lower", "upper")
 
 
@@ -56,8 +53,8 @@ def explain_vpa(state: State, namespace: str, name: str) -> list[str]:
 def _use(state: State, vpa: Vpa) -> Iterator[str]:
     """Yield why pods do not get the recommendation, where the VPA itself is why: its mode, or another VPA."""
     mode, target = vpa.view.mode, vpa.view.target
-    if mode in _MODES:
-        yield f"update mode {mode}: {_MODES[mode]}"
+    if mode in WITHOUT_UPDATES:
+        yield WITHOUT_UPDATES[mode]
     if mode == OFF or target.problem:
         return
     if len(same := vpas_by_target(state)[vpa.view.namespace, target]) > 1:

@@ -5,10 +5,15 @@ Source: vertical-pod-autoscaler 1.8.1, pkg/utils/vpa.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from kubetide.objects.base import Quantities
 from kubetide.objects.vpa import (
     ANY_CONTAINER,
     CONTAINER_OFF,
+    INITIAL,
+    OFF,
     RECREATE,
     REQUESTS_AND_LIMITS,
     ContainerPolicy,
@@ -17,6 +22,12 @@ from kubetide.objects.vpa import (
     VpaSpec,
 )
 from kubetide.units.quantity import Quantity, QuantityError
+
+WITHOUT_UPDATES: Final[Mapping[str, str]] = {
+    OFF: "update mode Off: it only recommends, no pod is changed",
+    INITIAL: "update mode Initial: only new pods get the recommendation",
+}
+"""The update modes in which running pods stay as they are, and what that means, for people."""
 
 
 def update_mode(spec: VpaSpec) -> str:

@@ -6,18 +6,13 @@ from typing import Final
 
 from kubetide.loop import Explainer, Explaining
 from kubetide.objects.meta import Key
-from kubetide.objects.vpa import INITIAL, OFF, VerticalPodAutoscaler
+from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.time import Instant
-from kubetide.vertical.resources.policies import update_mode
+from kubetide.vertical.resources.policies import WITHOUT_UPDATES, update_mode
 from kubetide.vertical.updater.core import UpdaterCore
 from kubetide.vertical.updater.reasons import VOCABULARY, explain_pod
 from kubetide.vertical.updater.rules.controlled import controlled_pods
 from kubetide.vertical.updater.state import State
-
-_MODES: Final = {
-    OFF: "its update mode is Off: it only recommends",
-    INITIAL: "its update mode is Initial: only pods that are made anew get its recommendation",
-}
 
 
 def _lines(core: UpdaterCore, subject: str, now: Instant, view: str) -> list[str]:
@@ -36,9 +31,9 @@ def _without_reason(core: UpdaterCore, key: Key) -> list[str]:
         if vpa is None:
             continue
         name = f"{vpa.metadata.namespace}/{vpa.metadata.name}"
-        mode = _MODES.get(update_mode(vpa.spec))
+        mode = WITHOUT_UPDATES.get(update_mode(vpa.spec))
         said = explain_pod(core.reasons, subject, vpa=name) if mode is None else []
-        return said or [f"{subject}: VPA {name} selects it, and {mode or 'the last loop said nothing of it'}"]
+        return said or [f"{subject}: VPA {name} selects it; {mode or 'the last loop said nothing of it'}"]
     return [f"{subject}: no VPA selects it"]
 
 
