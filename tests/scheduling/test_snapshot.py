@@ -359,6 +359,15 @@ def test_amounts_wrap_as_int64():
     assert snapshot.free["memory"].tolist() == [2**63 - 1]
 
 
+def test_a_request_beyond_int64_takes_nothing():
+    """A pod on a node that asks for 16E counts as one that asks for none: it frees nothing for others."""
+    snapshot = Snapshot()
+    snapshot.set_node(make_node("n0", memory="1Gi"))
+    snapshot.add_pod(make_pod("vast", {"memory": "16E"}), "n0")
+    assert snapshot.requested["memory"].tolist() == [0]
+    assert not snapshot.fits(classify(make_pod("q", {"memory": "2Gi"})), "n0")
+
+
 def test_a_refusal_has_numbers_and_what_refused():
     """A refusal carries the amounts, or the taint or label that refused."""
     snapshot = Snapshot()

@@ -167,6 +167,25 @@ def test_milli_values_overflow_as_upstream_does(text, expected):
 
 
 @pytest.mark.parametrize(
+    ("text", "alone", "and_one"),
+    [
+        ("1.5", 2, 3),
+        ("9E", 9 * 10**18, 9 * 10**18 + 1),
+        ("16E", 0, 16 * 10**18 + 1 - (1 << 64)),
+        ("20E", 0, 20 * 10**18 + 1 - (1 << 64)),
+        ("9223372036854775808", -(1 << 63), -(1 << 63) + 1),
+        ("8Ei", (1 << 63) - 1, -(1 << 63)),
+    ],
+)
+def test_values_overflow_as_upstream_does(text, alone, and_one):
+    """Value is 0 where a short number does not fit an int64; sums of it wrap, with 0 as without it."""
+    found = Quantity.parse(text)
+    assert found.int64_value() == alone
+    assert (found + Quantity(0)).int64_value() == alone
+    assert (found + Quantity(1)).int64_value() == and_one
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", "must match"), ("1.1.M", "must match"), ("1+1.0M", "must match"), ("0.1mi", "suffix"),

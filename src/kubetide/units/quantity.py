@@ -3,7 +3,8 @@
 A quantity is ``mantissa * 10**exponent``, both ints, and remembers in which of three forms it is
 printed. Nothing is a float and nothing is lost, with the three exceptions that upstream makes on
 parsing: what is finer than a nano is rounded away from zero to a nano, a number with a binary
-suffix is capped at 2**63-1, and only the upstream ``MilliValue`` (``milli_value``) overflows.
+suffix is capped at 2**63-1, and only upstream's ``MilliValue`` and ``Value`` (``milli_value``,
+``int64_value``) overflow.
 
 Source: apimachinery v1.36, pkg/api/resource.
 """
@@ -52,7 +53,7 @@ class Quantity:
     exponent: int = 0
     format: Format = Format.DECIMAL_SI
     wide: bool = False
-    """Whether upstream holds it as a big decimal, not as an int64 and a scale; only ``milli_value`` asks."""
+    """Whether upstream holds it as a big decimal, not as an int64 and a scale; only what overflows asks."""
 
     @staticmethod
     def parse(value: str | float) -> Quantity:
@@ -80,13 +81,21 @@ class Quantity:
         return _shifted_away(self.mantissa, self.exponent + 9)
 
     def milli_value(self) -> int:
-        """Return thousandths as upstream's ``MilliValue``, with what its int64 does to large numbers.
+        """Return thousandths as upstream's ``MilliValue``, with what its int64 does to large numbers (``_in_int64``)."""
+        return self._in_int64(3)
+
+    def int64_value(self) -> int:
+        """Return the whole number as upstream's ``Value``, with what its int64 does to large numbers (``_in_int64``)."""
+        return self._in_int64(0)
+
+    def _in_int64(self, digits: int) -> int:
+        """Return the number times 10**digits as an int64.
 
         Up to 18 digits: rounded away from zero; on overflow 0, or the wrapped product where upstream
         multiplies in one step (by 10**1, 2, 3, 6 or 9). Longer numbers: truncated, plus one if a
         remainder is left, also below zero; overflow wraps modulo 2**64.
         """
-        shift = self.exponent + 3
+        shift = self.exponent + digits
         if shift < 0 and not self.wide:
             return _shifted_away(self.mantissa, shift)
         if shift < 0:
@@ -321,6 +330,8 @@ def _aligned(a: Quantity, b: Quantity) -> tuple[int, int]:
 
 def _sum(a: Quantity, mantissa: int, b: Quantity) -> Quantity:
     """Add mantissa at b's exponent to a; a zero left side takes b's format, as upstream."""
+    if not (mantissa or a.wide or b.wide):
+        return a
     low = min(a.exponent, b.exponent)
     total = a.mantissa * _pow10(a.exponent - low) + mantissa * _pow10(b.exponent - low)
     form = a.format if a.mantissa else b.format

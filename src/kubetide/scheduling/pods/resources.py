@@ -208,7 +208,7 @@ def _offered(name: str, text: str | float) -> int:
 
 
 def _amount(name: str, quantity: Quantity) -> int:
-    return wrap(quantity.milli_value() if name == "cpu" else quantity.value())
+    return quantity.milli_value() if name == "cpu" else quantity.int64_value()
 
 
 def _whole_amounts(
