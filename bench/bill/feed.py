@@ -13,11 +13,10 @@ from itertools import groupby
 from typing import Any
 
 from bench.bill.rows import PodRow
-from kubetide.embedded.controllers.workloads.deletion_order import DELETION_COST
 from kubetide.embedded.kubelet.endings import RUN_DURATION
 from kubetide.objects.kinds import PODS, REPLICA_SETS
 from kubetide.objects.meta import Key
-from kubetide.objects.pod import Pod, is_finished
+from kubetide.objects.pod import DELETION_COST, Pod, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound

@@ -17,13 +17,13 @@ from kubetide.horizontal.memory import Change, MemoryEntry, OptionMemory, Recomm
 from kubetide.horizontal.metrics.types import Question
 from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options
 from kubetide.horizontal.options.cadence import is_due
-from kubetide.horizontal.options.deletion_cost import ANNOTATION
 from kubetide.horizontal.options.flapping import flap_report
 from kubetide.horizontal.reasons import reasons_of
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
+from kubetide.objects.pod import DELETION_COST
 from kubetide.testing import builders
 from kubetide.units.time import Instant, after, format_duration, minutes, seconds
 
@@ -345,7 +345,7 @@ def test_the_whole_way_with_a_deployment_that_rolls_out():
             await world.clock.sleep(minutes(6))
             assert await world.replicas() == 1
             pods = (await world.cluster.list(PODS, namespace="default")).items
-            costs = {pod.metadata.name: (pod.metadata.annotations or {}).get(ANNOTATION) for pod in pods}
+            costs = {pod.metadata.name: (pod.metadata.annotations or {}).get(DELETION_COST) for pod in pods}
             assert costs == {"web-0": "-2", "web-1": "-1", "web-2": None}
 
     play(story)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from msgspec import field, structs
 
 from kubetide.objects.base import ApiStruct, Json, Quantities
 from kubetide.objects.meta import ApiObject, Condition, LabelSelector, ObjectMeta
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Annotation: a ReplicaSet that has too many ready pods deletes those with the lowest cost first."""
 
 
 class ResourceRequirements(ApiStruct):
@@ -270,6 +276,19 @@ def pod_condition(pod: Pod, kind: str) -> Condition | None:
         if condition.type == kind:
             return condition
     return None
+
+
+def deletion_cost(annotations: Mapping[str, str] | None) -> int | None:
+    """Return the cost that a pod's annotations give it, 0 for one that is no 32-bit integer; None without one."""
+    text = (annotations or {}).get(DELETION_COST)
+    if text is None:
+        return None
+    digits = text.removeprefix("-")
+    # Upstream accepts neither a plus sign nor leading zeros.
+    if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0"):
+        return 0
+    cost = int(text)
+    return cost if -(1 << 31) <= cost < 1 << 31 else 0
 
 
 def is_finished(pod: Pod) -> bool:

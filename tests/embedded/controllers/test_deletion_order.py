@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.embedded.controllers.workloads.deletion_order import DELETION_COST, removal_order
-from kubetide.objects.pod import Pod
+from kubetide.embedded.controllers.workloads.deletion_order import removal_order
+from kubetide.objects.pod import DELETION_COST, Pod
 from kubetide.units.time import after, format_rfc3339, minutes, parse_rfc3339, seconds
 
 EPOCH = parse_rfc3339("2026-03-02T00:00:00Z")

@@ -17,7 +17,7 @@ from kubetide.horizontal.decision import (
     error_of,
     events_in_order,
 )
-from kubetide.horizontal.options.deletion_cost import ANNOTATION as DELETION_COST
+from kubetide.horizontal.options.deletion_cost import marks
 from kubetide.loop import Owners
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS, PODS
@@ -90,7 +90,7 @@ class Actor:
         Raises: Withheld; a pod that cannot be marked goes in its turn.
         """
         for pod, cost in write.costs:
-            patch = {"metadata": {"annotations": {DELETION_COST: None if off else str(cost)}}}
+            patch = {"metadata": {"annotations": marks(None if off else cost)}}
             try:
                 await self._cluster.patch(PODS, pod, patch, namespace=write.namespace)
             except Withheld:

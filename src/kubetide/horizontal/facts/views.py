@@ -11,11 +11,11 @@ from sys import intern
 
 import msgspec
 
-from kubetide.horizontal.options.annotations import ours
+from kubetide.horizontal.options.annotations import GIVEN_COST, ours
 from kubetide.objects.base import Quantities
 from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaSpec, HpaStatus
 from kubetide.objects.meta import controller_of
-from kubetide.objects.pod import Container, Pod, PodSpec, pod_condition
+from kubetide.objects.pod import DELETION_COST, Container, Pod, PodSpec, deletion_cost, pod_condition
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 
@@ -46,6 +46,7 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         owner: ``KIND/NAME`` of its controller, empty when it has none.
         cpu_limit: Sum of its containers' CPU limits in thousandths; None where one of them has none.
         node: Where it runs, empty for nowhere.
+        own_cost: Its deletion cost, where somebody else gave it one; else None.
     """
 
     namespace: str
@@ -61,6 +62,7 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     owner: str = ""
     cpu_limit: int | None = None
     node: str = ""
+    own_cost: int | None = None
 
 
 class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -160,7 +162,15 @@ def view_of_pod(pod: Pod) -> PodView:
         owner=intern(f"{owner.kind}/{owner.name}") if owner else "",
         cpu_limit=_cpu_limit(tuple([(c.resources.limits or {}).get("cpu") for c in spec.containers or ()])),
         node=intern(spec.node_name),
+        own_cost=_own_cost(pod.metadata.annotations),
     )
+
+
+def _own_cost(annotations: dict[str, str] | None) -> int | None:
+    cost = deletion_cost(annotations)
+    if cost is None or annotations is None or annotations.get(GIVEN_COST) == annotations[DELETION_COST]:
+        return None
+    return cost
 
 
 # Pods of one template share what they have of it, so they do the seconds of their times.

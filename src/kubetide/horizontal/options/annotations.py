@@ -30,6 +30,9 @@ FORECAST = PREFIX + "forecast"
 FORECAST_ZONE = PREFIX + "forecast-zone"
 EMPTIEST_NODE_FIRST = PREFIX + "emptiest-node-first"
 
+GIVEN_COST = PREFIX + "given-deletion-cost"
+"""On pods: the deletion cost that they got here, beside it; one that differs is somebody else's."""
+
 STATIC, CURRENT, LAST_GOOD = "static", "current", "last-good"
 ALL, IN, OUT = "all", "in", "out"
 CALENDAR, STRICT, NONE = "calendar", "strict", "none"

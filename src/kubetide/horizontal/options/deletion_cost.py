@@ -3,6 +3,7 @@
 The ReplicaSet controller deletes ready pods with a lower ``pod-deletion-cost`` first (Kubernetes v1.22 on). Only the
 pods that are to go get one, below the 0 that all others have: as few writes as pods that leave. A pod that is not ready
 goes before all of them, whatever its cost, and one that is being deleted or has ended is none of the replicas any more.
+A pod with a cost that somebody else gave it keeps that: one below 0 goes, too.
 """
 
 from __future__ import annotations
@@ -10,8 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubetide.horizontal.facts.views import PodView
+from kubetide.horizontal.options.annotations import GIVEN_COST
+from kubetide.objects.base import Json
+from kubetide.objects.pod import DELETION_COST
 
-ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
+
+def marks(cost: int | None) -> Json:
+    """Return the annotations of a pod that gets a deletion cost here; None takes the cost off."""
+    text = None if cost is None else str(cost)
+    return {DELETION_COST: text, GIVEN_COST: text}
 
 
 def is_active(pod: PodView) -> bool:
@@ -20,7 +28,7 @@ def is_active(pod: PodView) -> bool:
 
 
 def choosable(pods: Sequence[PodView], leaving: int) -> tuple[list[PodView], int]:
-    """Return the pods whose costs matter at a scale-in, and how many of them go.
+    """Return the pods that may get a cost at a scale-in, and how many of them go.
 
     Args:
         pods: All that count.
@@ -28,7 +36,9 @@ def choosable(pods: Sequence[PodView], leaving: int) -> tuple[list[PodView], int
     """
     replicas = [pod for pod in pods if is_active(pod)]
     ready = [pod for pod in replicas if pod.ready == "True"]
-    return ready, max(leaving - (len(replicas) - len(ready)), 0)
+    cheap = sum(pod.own_cost is not None and pod.own_cost < 0 for pod in ready)
+    before = len(replicas) - len(ready) + cheap
+    return [pod for pod in ready if pod.own_cost is None], max(leaving - before, 0)
 
 
 def costs_of_idlest(

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 from math import log2
 
-from kubetide.objects.pod import Pod, pod_condition
+from kubetide.objects.pod import Pod, deletion_cost, pod_condition
 from kubetide.units.time import Instant, parse_rfc3339
-
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -53,7 +51,7 @@ def _head(pod: Pod, siblings_on_node: Mapping[str, int]) -> _Head:
         bool(node),
         _PHASES.get(pod.status.phase, 0),
         ready is not None and ready.status == "True",
-        _deletion_cost(pod),
+        deletion_cost(pod.metadata.annotations) or 0,
         -siblings_on_node.get(node, 0) if node else 0,
     )
 
@@ -109,19 +107,6 @@ def _magnitude(since: Instant | None, now: Instant) -> int:
 
 def _by_uid(left: _Row, right: _Row) -> int:
     return (left.uid > right.uid) - (left.uid < right.uid)
-
-
-def _deletion_cost(pod: Pod) -> int:
-    """Return the cost a user set, 0 for none or for one that is not a 32-bit integer."""
-    text = (pod.metadata.annotations or {}).get(DELETION_COST)
-    if text is None:
-        return 0
-    digits = text.removeprefix("-")
-    # Upstream accepts neither a plus sign nor leading zeros.
-    if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0"):
-        return 0
-    cost = int(text)
-    return cost if -(1 << 31) <= cost < 1 << 31 else 0
 
 
 def _ready_since(pod: Pod) -> Instant | None:
