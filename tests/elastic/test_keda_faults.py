@@ -10,6 +10,7 @@ from tests.elastic.scalers import QueueScaler, serving
 from tests.elastic.test_keda import NOW, PROMETHEUS, START, answer, source
 
 from kubetide.elastic.keda.controller.controller import ScaledObjectsController
+from kubetide.elastic.keda.controller.owning import QueueMetrics
 from kubetide.elastic.keda.decide import Outcome, absorb, decide
 from kubetide.elastic.keda.reasons import VOCABULARY
 from kubetide.elastic.keda.state import Answer, Delta, State
@@ -17,7 +18,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import NoSettings, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
 from kubetide.plan.board import Board
-from kubetide.ports.errors import Unavailable
+from kubetide.ports.errors import MetricsError, Unavailable
 from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import Instant, after, hours, minutes, seconds
@@ -98,6 +99,60 @@ def test_a_server_that_is_silent_takes_its_metric_from_no_hpa():
             await loop.tick()
             assert shown(loop) == ["s0-waiting", "s1-waiting"]
             assert "triggers[1]" in loop.state.memory["default", "worker"].warned[0]
+
+    run_real(run)
+
+
+def test_a_server_that_is_silent_after_a_restart_takes_nothing_away():
+    """Its metric is not known yet: one without a value stands for it, so that the HPA does not go by the others alone."""
+
+    async def run(clock):
+        first, second = QueueScaler(lambda _: 20), QueueScaler(lambda _: 9)
+        second.error = "restarting"
+        async with (
+            serving(first) as one,
+            serving(second) as other,
+            controller(clock, one, other) as (loop, cluster),
+        ):
+            assert shown(loop) == ["s0-waiting", "s1-unknown"]
+            found = await cluster.get(SCALED_OBJECTS.untyped, "worker", namespace="default")
+            assert found["status"]["externalMetricNames"] == ["s0-waiting"]
+            metrics = QueueMetrics(None, loop.shows, loop.servers, clock)
+            second.error = ""
+            with pytest.raises(MetricsError, match="has not named its metrics yet"):
+                await metrics.external_values(
+                    "s1-unknown", namespace="default", selector="scaledobject.keda.sh/name=worker"
+                )
+            await clock.sleep(seconds(1.1))
+            await loop.tick()
+            assert shown(loop) == ["s0-waiting", "s1-waiting"]
+
+    run_real(run)
+
+
+def test_the_connection_to_a_server_that_nobody_names_is_closed():
+    """An address of an object that is gone is not held, nor asked for ever; one that is still named is."""
+
+    async def run(clock):
+        async with (
+            serving(QueueScaler(lambda _: 20)) as one,
+            serving(QueueScaler(lambda _: 9)) as other,
+            controller(clock, one, other) as (loop, cluster),
+        ):
+            spec = {
+                "triggers": [
+                    {"type": "external", "metadata": {"scalerAddress": other, "list": "a", "target": "5"}}
+                ]
+            }
+            await cluster.patch(SCALED_OBJECTS, "worker", {"spec": spec}, namespace="default")
+            await clock.sleep(seconds(0.2))
+            await loop.tick()
+            external = loop.servers.of(loop.state.sources["default", "worker"].triggers[0])
+            assert external.addresses == {other}
+            await cluster.delete(SCALED_OBJECTS, "worker", namespace="default")
+            await clock.sleep(seconds(0.2))
+            await loop.tick()
+            assert external.addresses == frozenset()
 
     run_real(run)
 

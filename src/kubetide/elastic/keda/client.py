@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, Final
 
 from grpc import aio
@@ -13,6 +14,8 @@ from kubetide.elastic.keda.sources import LARGEST, Source, Trigger
 from kubetide.ports.errors import MetricsError
 
 _TIMEOUT_S: Final = 3.0
+_GRACE_S: Final = _TIMEOUT_S + 1
+"""A channel that is closed lets what was asked before come to its end, so that nobody who waits is cancelled."""
 
 
 class ExternalScalers:
@@ -20,6 +23,11 @@ class ExternalScalers:
 
     def __init__(self) -> None:
         self._channels: dict[str, aio.Channel] = {}
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """The servers to which a channel is open."""
+        return frozenset(self._channels)
 
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether there is work. Raises MetricsError."""
@@ -60,6 +68,11 @@ class ExternalScalers:
         except aio.AioRpcError as error:
             said = f"{error.code().name}: {error.details() or ''}"
             raise MetricsError(f"the scaler at {trigger.address} does not answer {method}: {said}") from error
+
+    async def keep(self, addresses: Collection[str]) -> None:
+        """Close the channels to all other addresses."""
+        for address in [one for one in self._channels if one not in addresses]:
+            await self._channels.pop(address).close(_GRACE_S)
 
     async def close(self) -> None:
         """Close the channels."""

@@ -166,7 +166,9 @@ def _ready(answer: Answer | None, problems: tuple[str, ...]) -> Said:
 
 def _status(source: Source, answer: Answer | None, last: Instant | None, ready: Said, active: Said) -> Json:
     return {
-        "externalMetricNames": [one.metric for one in answer.metrics] if answer is not None else None,
+        "externalMetricNames": [one.metric for one in answer.metrics if one.target]
+        if answer is not None
+        else None,
         "hpaName": hpa_name(source.name),
         "lastActiveTime": None if last is None else format_rfc3339(last),
         "conditions": conditions(ready, active, paused=source.paused),

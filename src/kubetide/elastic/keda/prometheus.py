@@ -6,6 +6,7 @@ Source: KEDA 2.21, scalers/prometheus: one series or none, and none is 0 unless 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -25,8 +26,7 @@ class PrometheusQueries:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._clients: dict[str, PrometheusClient] = {}
-        self._open = AsyncExitStack()
+        self._clients: dict[str, tuple[PrometheusClient, AsyncExitStack]] = {}
 
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether the value is above the activation threshold. Raises MetricsError."""
@@ -49,9 +49,11 @@ class PrometheusQueries:
     async def _value(self, trigger: Trigger) -> float:
         if trigger.address not in self._clients:
             client = PrometheusClient(Connection(trigger.address), self._clock, patience=_PATIENCE)
-            self._clients[trigger.address] = await self._open.enter_async_context(client)
+            stack = AsyncExitStack()
+            self._clients[trigger.address] = await stack.enter_async_context(client), stack
         query = trigger.metadata["query"]
-        found = await self._clients[trigger.address].instant(query, self._clock.now())
+        client, _ = self._clients[trigger.address]
+        found = await client.instant(query, self._clock.now())
         if len(found) > 1:
             raise MetricsError(f"{query} has {len(found)} series at {trigger.address}; sum them")
         value = float(found[0].values[0]) if found and found[0].values else math.nan
@@ -61,7 +63,12 @@ class PrometheusQueries:
             raise MetricsError(f"{query} has no value at {trigger.address}")
         return 0.0
 
+    async def keep(self, addresses: Collection[str]) -> None:
+        """Close the clients of all other addresses."""
+        for address in [one for one in self._clients if one not in addresses]:
+            _, stack = self._clients.pop(address)
+            await stack.aclose()
+
     async def close(self) -> None:
         """Close the clients."""
-        await self._open.aclose()
-        self._clients.clear()
+        await self.keep(())

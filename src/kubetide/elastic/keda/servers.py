@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from kubetide.elastic.keda.client import ExternalScalers
@@ -11,7 +12,7 @@ from kubetide.ports.clock import Clock
 
 
 class Server(Protocol):
-    """Answers triggers of one type; all methods but ``close`` raise MetricsError."""
+    """Answers triggers of one type; all methods but ``keep`` and ``close`` raise MetricsError."""
 
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether there is work."""
@@ -23,6 +24,10 @@ class Server(Protocol):
 
     async def metrics(self, source: Source, trigger: Trigger, name: str) -> list[int]:
         """Return the values of a metric, in thousandths."""
+        ...
+
+    async def keep(self, addresses: Collection[str]) -> None:
+        """Close the connections to all other addresses."""
         ...
 
     async def close(self) -> None:
@@ -42,6 +47,11 @@ class Servers:
     def of(self, trigger: Trigger) -> Server:
         """Return the server of a trigger."""
         return self._by_type[trigger.type]
+
+    async def keep(self, addresses: Collection[str]) -> None:
+        """Close the connections to all other addresses."""
+        for one in self._by_type.values():
+            await one.keep(addresses)
 
     async def close(self) -> None:
         """Close all connections."""

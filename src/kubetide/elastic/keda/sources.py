@@ -211,7 +211,7 @@ def _instant(text: str | None) -> Instant | None:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A metric of a trigger's server: its name without the index, and its target in thousandths."""
+    """A metric of a trigger's server: its name without the index, and its target in thousandths; 0 where it is unknown."""
 
     place: int
     name: str
@@ -221,6 +221,11 @@ class Asked(msgspec.Struct, frozen=True):
     def metric(self) -> str:
         """The name of the external metric."""
         return f"s{self.place}-{self.name}"
+
+
+def unnamed(trigger: Trigger) -> Asked:
+    """Return what stands for the metrics of a trigger whose server has not named them yet: it has no value."""
+    return Asked(trigger.place, "unknown", 0)
 
 
 def hpa_name(name: str) -> str:

@@ -14,7 +14,7 @@ from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import Commands, Notice, Outcome, Result, Write
 from kubetide.elastic.keda.servers import Servers
-from kubetide.elastic.keda.sources import Asked, Source, Trigger, hpa_name, is_ours, read_source
+from kubetide.elastic.keda.sources import Asked, Source, Trigger, hpa_name, is_ours, read_source, unnamed
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.explain.reasons import Reason
 from kubetide.loop import NoSettings, OneStepLoop, Parts
@@ -125,6 +125,13 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         found = await in_parallel(source.triggers, lambda one: self._ask_one(source, one), limit=_LIMIT)
         active = any(one[0] for one in found)
         metrics = tuple(asked for _, some, _ in found for asked in some)
+        if metrics:
+            # Without its metric the HPA would go by the others alone, and take away what this one needs.
+            named = [
+                some or ((unnamed(one),) if text else ())
+                for one, (_, some, text) in zip(source.triggers, found, strict=True)
+            ]
+            metrics = tuple(asked for some in named for asked in some)
         error = "; ".join(text for _, _, text in found if text)
         try:
             kind = await self._kind_of(source)
@@ -146,7 +153,6 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             asked = tuple(Asked(trigger.place, name, target) for name, target in specs)
         except MetricsError as error:
             problems.append(error)
-            # Without its metric the HPA would go by the others alone, and take away what this one needs.
             asked = self.shows.known(source, trigger)
         return active, asked, f"triggers[{trigger.place}]: {problems[0]}" if problems else ""
 
@@ -173,6 +179,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     async def report(self, commands: Commands, result: Result) -> None:
         """Show the HPAs of the queried objects; write statuses and events."""
         self._show(self.state.answers.values())
+        await self._hang_up()
         self._unwritten.update({key: msgspec.json.decode(status) for key, status in commands.statuses})
         for key in sorted(self._unwritten):
             await self._put_status(key)
@@ -202,6 +209,12 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         for key in [*self.shows.sources]:
             if key not in self.state.sources or not self.state.follows(key):
                 self.shows.hide(key)
+
+    async def _hang_up(self) -> None:
+        """Close the connections to servers that no object names any more."""
+        await self.servers.keep(
+            {one.address for source in self.state.sources.values() for one in source.triggers}
+        )
 
     async def _put_status(self, key: Key) -> None:
         """Write a status; one that fails is tried again at the next tick."""
