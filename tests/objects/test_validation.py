@@ -1,3 +1,5 @@
+"""Pods, their containers, and small objects that the API server would refuse; whatever comes, validation answers."""
+
 from __future__ import annotations
 
 import copy
@@ -6,17 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.objects import samples
+from tests.objects.validating import DNS_LABEL, problems
 
 from kubetide.embedded.apiserver.defaults.defaults import defaults
 from kubetide.embedded.apiserver.rules.validation import validate
 from kubetide.objects.kinds import KINDS
 from kubetide.units.patch import merge_patch
-
-
-def problems(obj, old=None):
-    kind = KINDS[obj["apiVersion"], obj["kind"]]
-    before = None if old is None else defaults(kind, old)
-    return [str(error) for error in validate(kind, defaults(kind, obj), before)]
 
 
 def container(**fields):
@@ -27,20 +24,8 @@ def resources(**fields):
     return container(resources=fields)
 
 
-def metric(**fields):
-    return samples.hpa(metrics=[fields])
-
-
-def scale_down(**rules):
-    return samples.hpa(behavior={"scaleDown": rules})
-
-
-DNS_LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
-    "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
 C0 = "spec.containers[0]"
+
 
 CASES = [
     # metadata
@@ -159,53 +144,6 @@ CASES = [
             "Required value: must have at least one node selector term")
         ],
     ),
-    # workloads
-    (
-        samples.workload(replicas=-1),
-        ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
-    ),
-    (
-        samples.workload(selector=None),
-        [
-            "spec.selector: Required value",
-            'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`',
-        ],
-    ),
-    (
-        samples.workload(selector={}),
-        ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"],
-    ),
-    (
-        samples.workload("DaemonSet", selector={}),
-        ["spec.selector: Invalid value: {}: empty selector is invalid for daemonset"],
-    ),
-    (
-        samples.workload(selector={"matchLabels": {"app": "db"}}),
-        [
-            ('spec.template.metadata.labels: Invalid value: {"app":"web"}: '
-            "`selector` does not match template `labels`")
-        ],
-    ),
-    (
-        samples.workload(template=samples.template(restartPolicy="Never")),
-        ['spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"'],
-    ),
-    (
-        samples.workload(strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}),
-        ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may not be 0 when `maxSurge` is 0'],
-    ),
-    (
-        samples.workload(strategy={"rollingUpdate": {"maxUnavailable": "150%"}}),
-        ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "150%": must not be greater than 100%'],
-    ),
-    (
-        samples.workload(strategy={"type": "Recreate", "rollingUpdate": {}}),
-        ["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
-    ),
-    (
-        samples.workload(progressDeadlineSeconds=30, minReadySeconds=30),
-        ["spec.progressDeadlineSeconds: Invalid value: 30: must be greater than minReadySeconds"],
-    ),
     # config maps
     (samples.config_map(data={"..": "", "..x": "", ".": "", "k": ""}, binaryData={"k": "eA=="}), [
         "data[.]: Invalid value: \".\": must not be '.'",
@@ -222,117 +160,6 @@ CASES = [
     (samples.config_map(data={"k": "x" * (1 << 20)}, binaryData={"b": "eA=="}), [
         "[]: Too long: may not be more than 1048576 bytes"
     ]),
-    # autoscalers
-    (samples.hpa(maxReplicas=0, minReplicas=None), [
-        "spec.maxReplicas: Required value: must be set and greater than 0",
-        "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
-    ]),
-    (
-        samples.hpa(minReplicas=5, maxReplicas=3),
-        ["spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`"],
-    ),
-    (
-        samples.hpa(minReplicas=0),
-        [
-            ("spec.metrics: Forbidden: must specify at least one Object or External metric "
-            "to support scaling to zero replicas")
-        ],
-    ),
-    (
-        samples.hpa(scaleTargetRef={"apiVersion": "v1", "kind": "Deployment"}),
-        [
-            "spec.scaleTargetRef.name: Required value",
-            'spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group',
-        ],
-    ),
-    (
-        samples.hpa(minReplicas=-2, maxReplicas=-3),
-        [
-            "spec.minReplicas: Invalid value: -2: must be greater than or equal to 0",
-            "spec.maxReplicas: Invalid value: -3: must be greater than or equal to 1",
-            "spec.maxReplicas: Invalid value: -3: must be greater than or equal to `minReplicas`",
-        ],
-    ),
-    (
-        samples.hpa(scaleTargetRef={"apiVersion": "apps/v1/x", "kind": "Deployment", "name": "web"}),
-        [
-            ('spec.scaleTargetRef.apiVersion: Invalid value: "apps/v1/x": '
-            "unexpected GroupVersion string: apps/v1/x")
-        ],
-    ),
-    (
-        scale_down(stabilizationWindowSeconds=3601),
-        [
-            ("spec.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 3601: "
-            "must be less than or equal to 3600")
-        ],
-    ),
-    (
-        scale_down(policies=[{"type": "Pods", "value": 1, "periodSeconds": 1801}]),
-        [
-            ("spec.behavior.scaleDown.policies[0].periodSeconds: Invalid value: 1801: "
-            "must be less than or equal to 1800")
-        ],
-    ),
-    (scale_down(policies=[]), ["spec.behavior.scaleDown.policies: Required value: must specify at least one Policy"]),
-    (
-        scale_down(selectPolicy="Fast"),
-        [
-            ('spec.behavior.scaleDown.selectPolicy: Unsupported value: "Fast": '
-            'supported values: "Disabled", "Max", "Min"')
-        ],
-    ),
-    (metric(type="Resource"), [
-        "spec.metrics[0].resource: Required value: must populate information for the given metric source"
-    ]),
-    (
-        metric(type="Resource", resource={"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 0}}),
-        ["spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0"],
-    ),
-    (
-        metric(type="Resource", resource={"name": "cpu", "target": {"type": "AverageValue", "averageValue": "0"}}),
-        ['spec.metrics[0].resource.target.averageValue: Invalid value: "0": must be positive'],
-    ),
-    (
-        metric(type="Resource", resource={"name": "cpu", "target": {"type": "Utilization"}}),
-        [
-            ("spec.metrics[0].resource.target.averageUtilization: Required value: "
-            "must set either a target raw value or a target utilization")
-        ],
-    ),
-    (metric(type="Pods", external={}), [
-        "spec.metrics[0].pods: Required value: must populate information for the given metric source",
-        "spec.metrics[0].external.metric.name: Required value: must specify a metric name",
-        "spec.metrics[0].external.target.type: Required value: must specify a metric target type",
-        ('spec.metrics[0].external.target.type: Invalid value: "": '
-        "must be either Utilization, Value, or AverageValue"),
-        ("spec.metrics[0].external.target.averageValue: Required value: "
-        "must set either a target value for metric or a per-pod target"),
-    ]),
-    (
-        metric(type="Object", object={
-            "describedObject": {"apiVersion": "a/b/c", "kind": "Ingress", "name": "main"},
-            "metric": {"name": "%a/b", "selector": {"matchExpressions": [{"key": "x", "operator": "Is"}]}},
-            "target": {"type": "Value"},
-        }),
-        [
-            ('spec.metrics[0].object.describedObject.apiVersion: Invalid value: "a/b/c": '
-            "unexpected GroupVersion string: a/b/c"),
-            'spec.metrics[0].object.metric.name: Invalid value: "%a/b": may not contain \'/\'',
-            'spec.metrics[0].object.metric.name: Invalid value: "%a/b": may not contain \'%\'',
-            ("spec.metrics[0].object.target.averageValue: Required value: "
-            "must set either a target value or averageValue"),
-        ],
-    ),
-    (
-        scale_down(tolerance="-0.05", policies=[{"value": 1, "periodSeconds": 1}]),
-        [
-            ('spec.behavior.scaleDown.tolerance: Invalid value: "-50m": '
-            "must be greater than or equal to 0"),
-            ('spec.behavior.scaleDown.policies[0].type: Unsupported value: "": '
-            'supported values: "Percent", "Pods"'),
-        ],
-    ),
     # the rest
     (
         samples.budget(minAvailable=1, maxUnavailable=1),
@@ -365,64 +192,6 @@ CASES = [
         },
         ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
     ),
-    # workloads with state, and batch work
-    (
-        samples.workload("StatefulSet", podManagementPolicy="Fast"),
-        ["spec.podManagementPolicy: Invalid value: \"Fast\": must be 'OrderedReady' or 'Parallel'"],
-    ),
-    (
-        samples.workload("StatefulSet", updateStrategy={"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
-        [
-            ('spec.updateStrategy.rollingUpdate: Invalid value: {"partition":1}: '
-            "only allowed for updateStrategy 'RollingUpdate'")
-        ],
-    ),
-    (
-        samples.workload("StatefulSet", selector={}),
-        ["spec.selector: Invalid value: {}: empty selector is invalid for statefulset"],
-    ),
-    (samples.job(completions=-1), ["spec.completions: Invalid value: -1: must be greater than or equal to 0"]),
-    (
-        samples.job(completionMode="Indexed", parallelism=2),
-        ["spec.completions: Required value: when completion mode is Indexed"],
-    ),
-    (
-        samples.job(template={"spec": {"containers": [{"name": "pi", "image": "perl"}]}}),
-        ['spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
-    ),
-    (
-        samples.job(manualSelector=True),
-        ["spec.selector: Required value"],
-    ),
-    (
-        samples.cron_job(schedule="61 * * * *"),
-        ['spec.schedule: Invalid value: "61 * * * *": end of range (61) above maximum (59): 61'],
-    ),
-    (
-        samples.cron_job(schedule="TZ=UTC 0 * * * *"),
-        [
-            ('spec.schedule: Invalid value: "TZ=UTC 0 * * * *": '
-            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
-        ],
-    ),
-    (
-        samples.cron_job(schedule="CRON_TZ=UTC 0 * * * *", timeZone="UTC"),
-        [
-            ('spec.schedule: Invalid value: "CRON_TZ=UTC 0 * * * *": '
-            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
-        ],
-    ),
-    (
-        samples.cron_job(timeZone="Moon/Base"),
-        ['spec.timeZone: Invalid value: "Moon/Base": unknown time zone Moon/Base'],
-    ),
-    (
-        samples.cron_job(timeZone="Local"),
-        [
-            ('spec.timeZone: Invalid value: "Local": timeZone must be an explicit time zone '
-            "as defined in https://www.iana.org/time-zones")
-        ],
-    ),
     # wrong JSON types
     (
         samples.workload(replicas="three"),
@@ -448,68 +217,6 @@ CASES = [
 def test_rules_are_broken_in_the_servers_words(obj, expected):
     """Each rule names its field and says what is wrong as the API server says it."""
     assert problems(obj) == expected
-
-
-UPDATES = [
-    (samples.pod(), {"spec": {"nodeName": "n1"}}, ["spec: Forbidden: pod updates may not change"]),
-    (samples.pod(nodeName="n1"), {"spec": {"nodeName": "n2"}}, ["spec: Forbidden: pod updates may not change"]),
-    (samples.pod(), {"spec": {"containers": [{"name": "web", "image": "nginx:2"}]}}, []),
-    (samples.pod(), {"spec": {"priority": 5}}, ["spec: Forbidden: pod updates may not change"]),
-    (samples.pod(), {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}, []),
-    (
-        samples.pod(tolerations=[{"key": "a", "operator": "Exists"}]),
-        {"spec": {"tolerations": []}},
-        ["spec.tolerations: Forbidden: existing toleration"],
-    ),
-    (samples.pod(schedulingGates=[{"name": "g"}]), {"spec": {"schedulingGates": [], "nodeSelector": {"a": "b"}}}, []),
-    (
-        samples.pod(),
-        {"spec": {"schedulingGates": [{"name": "g"}]}},
-        ["spec.schedulingGates: Forbidden: only deletion is allowed"],
-    ),
-    (samples.pod(), {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}, []),
-    (samples.pod(), {"metadata": {"name": "web-2"}}, ['metadata.name: Invalid value: "web-2": field is immutable']),
-    (samples.workload(), {"spec": {"replicas": 5}}, []),
-    (
-        samples.workload(),
-        {"spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}},
-        [
-            ('spec.selector: Invalid value: {"matchLabels":{"app":"web"},'
-            '"matchExpressions":[{"key":"app","operator":"Exists"}]}: field is immutable')
-        ],
-    ),
-    (samples.workload("StatefulSet"), {"spec": {"replicas": 5, "minReadySeconds": 3}}, []),
-    (
-        samples.workload("StatefulSet"),
-        {"spec": {"serviceName": "other"}},
-        ["spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', "],
-    ),
-    (samples.job(completions=2), {"spec": {"parallelism": 5, "suspend": True}}, []),
-    (samples.job(completions=2), {"spec": {"completions": 5}}, ["spec.completions: Invalid value: 5: field is immutable"]),
-    (samples.job(), {"spec": {"template": {"spec": {"priority": 5}}}}, ["spec.template: Invalid value"]),
-    (samples.cron_job(), {"spec": {"schedule": "0 * * * *", "suspend": True}}, []),
-    (
-        merge_patch(samples.node(), {"spec": {"providerID": "sim://a"}}),
-        {"spec": {"providerID": "sim://b"}},
-        ["spec.providerID: Forbidden"],
-    ),
-    (samples.node(), {"spec": {"providerID": "sim://b"}}, []),
-    (
-        merge_patch(samples.hpa(), {"spec": {"scaleTargetRef": {"apiVersion": "v1"}}}),
-        {"spec": {"maxReplicas": 11}},
-        [],
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "change", "expected"), UPDATES)
-def test_updates_change_only_what_may_change(old, change, expected):
-    """Immutable fields are held, and what an update may do passes."""
-    before = copy.deepcopy(old)
-    found = list(dict.fromkeys(problems(merge_patch(old, change), old)))
-    assert len(found) == len(expected)
-    assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
-    assert old == before
 
 
 JUNK = st.sampled_from(
@@ -543,23 +250,3 @@ def test_junk_is_validated_and_never_crashes(data):
     found = defaults(kind, target)
     assert defaults(kind, found) == found
     assert all(str(error) for error in [*validate(kind, found), *validate(kind, found, old)])
-
-
-@pytest.mark.parametrize(
-    ("kind", "mounted", "expected"),
-    [
-        ("StatefulSet", "www", []),
-        ("StatefulSet", "other", ["other"]),
-        ("Deployment", "www", ["www"]),
-    ],
-)
-def test_a_container_may_mount_claims_of_its_own_set(kind, mounted, expected):
-    """A StatefulSet's claim templates are volumes of its pods; no other workload has any."""
-    container = {"name": "web", "image": "app:1", "volumeMounts": [{"name": mounted, "mountPath": "/data"}]}
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
-    claims = [{"metadata": {"name": "www"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
-    obj = samples.workload(kind, template=template)
-    if kind == "StatefulSet":
-        obj["spec"]["volumeClaimTemplates"] = claims
-    field = "spec.template.spec.containers[0].volumeMounts[0].name"
-    assert problems(obj) == [f'{field}: Not found: "{name}"' for name in expected]
