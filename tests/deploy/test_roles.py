@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 
 import pytest
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
@@ -16,7 +15,7 @@ from tests.embedded.load.worlds import make_pod, make_service
 from tests.horizontal.running import START
 from tests.horizontal.running import World as HorizontalWorld
 from tests.horizontal.worlds import external
-from tests.nodes.live import SHORT, SMALL
+from tests.nodes.live import SHORT
 from tests.nodes.live import World as NodesWorld
 
 from kubetide.cluster import (
@@ -39,20 +38,17 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.loop import loop_entries
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     HPAS,
-    NODES,
     PODS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     STORED_KINDS,
 )
-from kubetide.objects.node import Taint
 from kubetide.ports.errors import Conflict
 from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import roles
@@ -60,7 +56,6 @@ from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Caches
-from kubetide.web.reviews import PATH, ReviewedAccess
 
 
 def of_table(*, acting, values=()):
@@ -318,108 +313,3 @@ def test_what_is_asked_is_granted_and_what_is_granted_is_asked(
         if any(one.allows(request) for request in requests)
     } | {one for one in horizontal if any(map(one.allows, of_horizontal | of_the_program | of_metrics))}
     assert granted - used == set()
-
-
-def test_a_role_holds_for_the_objects_that_are_named(rendered):
-    """The status ConfigMap of the settings, the Leases of the loops that run, in the namespace of the settings."""
-    other = ("--set=config.status-config-map-name=mine", "--set=config.namespace=scaling")
-    granted = granted_by(rendered(*BOTH, ACT, *other))
-    roles = [one for one in granted if one.role.startswith("Role ")]
-    assert {one.namespace for one in roles} == {"scaling"}
-    assert {one.names for one in roles} == {
-        (),
-        ("mine",),
-        ("kubetide-node-templates",),
-        ("cluster-autoscaler-priority-expander",),
-        ("cluster-autoscaler", "kubetide"),
-    }
-
-
-def test_pods_are_patched_only_where_a_value_enables_it(rendered):
-    """The option idlest-first needs one verb more; the roles grant it by a value, and by nothing else."""
-
-    async def main(clock):
-        world, seen = HorizontalWorld(clock), set()
-        observed = Observed(world.cluster, seen)
-        world.caches = Caches(observed, clock)
-        world.controller = HorizontalController(
-            observed,
-            world.usage,
-            clock,
-            world.recorder,
-            world.board,
-            HorizontalSettings(),
-            caches=world.caches,
-        )
-        world.usage.milli = 20
-        extra = {"metadata": {"annotations": {"horizontal.kubetide.io/idlest-first": "true"}}}
-        await world.add(replicas=4, extra=extra)
-        async with world.running():
-            await clock.sleep(minutes(6))
-            assert await world.replicas() < 4
-        return seen
-
-    seen = run_virtual(main, start=START)
-    without, granted = granted_by(rendered(ACT)), granted_by(rendered(ACT, IDLEST))
-    refused = {one for one in seen if not any(rule.allows(one) for rule in without)}
-    assert {(one.verb, one.group, one.resource) for one in refused} == {("patch", "", "pods")}
-    assert all(any(rule.allows(one) for rule in granted) for one in refused)
-    assert len(granted - without) == 1
-
-
-def test_pods_are_nominated_only_where_a_value_enables_it(rendered):
-    """Groups with the taint for it need one verb more, and their nodes are opened without it, too."""
-
-    async def main(clock):
-        held = (Taint(key=NOMINATION_TAINT, effect="NoSchedule"),)
-        world, seen = NodesWorld(clock, groups=(dataclasses.replace(SMALL, taints=held),)), set()
-        observed = Observed(world.cluster, seen)
-        world.caches = Caches(observed, clock)
-        settings = NodesSettings(**SHORT, expander="least-cost")
-        world.controller = NodesController(
-            observed, world.cloud, clock, world.recorder, world.board, settings, seed=1, caches=world.caches
-        )
-        async with world.running():
-            await world.deploy(replicas=6, cpu="900m")
-            await clock.sleep(minutes(5))
-            assert len(world.nodes) > 2
-            assert not any(
-                has_taint(one, NOMINATION_TAINT) for one in (await world.cluster.list(NODES)).items
-            )
-        return seen
-
-    seen = run_virtual(main, start=START)
-    nodes = (*BOTH, ACT)
-    without, granted = granted_by(rendered(*nodes)), granted_by(rendered(*nodes, NOMINATE))
-    refused = {one for one in seen if not any(rule.allows(one) for rule in without)}
-    assert {(one.verb, one.group, one.resource) for one in refused} == {("patch", "", "pods/status")}
-    assert all(any(rule.allows(one) for rule in granted) for one in refused)
-    assert len(granted - without) == 1
-
-
-def test_the_dashboard_uses_its_role(rendered):
-    """Both reviews are granted with the dashboard, and are all that it asks of the API server."""
-    seen = set()
-
-    async def main(clock):
-        role = {one for one in granted_by(rendered(UI)) if one.role == "ClusterRole kubetide-ui"}
-        identities = Identities({TOKEN: ADMIN, "account": account_of(role, seen)})
-        async with (
-            served(clock, identities=identities) as (_, server, connection),
-            HttpCluster(Connection(server.url, "account", connection.authority), clock) as client,
-        ):
-            assert await ReviewedAccess(client, clock).refusal(TOKEN) is None
-        return role
-
-    role = run_real(main)
-    assert all(any(one.allows(request) for request in seen) for one in role)
-    assert len(seen) == len(role) == 2
-
-
-def test_the_viewers_role_is_what_the_dashboard_reviews(rendered):
-    """The role that the chart makes for people grants the path that is reviewed, and is bound to nobody."""
-    objects = rendered(UI)
-    (role,) = [one for one in objects if one["metadata"]["name"] == "kubetide-ui-viewer"]
-    assert role["rules"] == [{"nonResourceURLs": [PATH], "verbs": ["get"]}]
-    assert "kubetide-ui-viewer" not in {one["roleRef"]["name"] for one in objects if "roleRef" in one}
-    assert not [one for one in rendered() if "-ui" in one["metadata"]["name"]]

@@ -1,22 +1,16 @@
-"""Existing autoscalers into ElasticWorkloads and back: nothing is lost, and what cannot be said is refused by name."""
+"""Existing autoscalers into ElasticWorkloads and back: nothing is lost."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
-import yaml
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.elastic.convertible import DEPLOYMENT, hpa
 
-from kubetide.cli.main import cli
 from kubetide.elastic.convert.backward import from_elastic
 from kubetide.elastic.convert.forward import to_elastic
 from kubetide.elastic.convert.tables import FORMS
-from kubetide.embedded.apiserver.manifests.manifest import load_manifests
 
-DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
 NAMES = st.sampled_from(["web", "web-2", "on", "1e3", "other"])
 WORDS = st.sampled_from(["yes", "no", "1e3", "0x1f", "12:30", "a b", "", "null", "ünï", "- x", "#", "0"])
 SIZES = st.integers(0, 50)
@@ -218,165 +212,6 @@ def test_back_and_there_is_the_same(workload):
     assert again["metadata"].get("labels") == workload["metadata"].get("labels")
 
 
-def hpa(name="web", target="web", **meta):
-    spec = {"scaleTargetRef": {**DEPLOYMENT, "name": target}, "maxReplicas": 9}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": name, **meta},
-        "spec": spec,
-    }
-
-
-def table(kind, **spec):
-    group = {
-        "HorizontalPodCronscaler": "autoscaling.cloud.tencent.com/v1",
-        "CronHorizontalPodAutoscaler": "autoscaling.alibabacloud.com/v1beta1",
-        "CronHPA": "extensions.tkestack.io/v1",
-    }
-    return {"apiVersion": group[kind], "kind": kind, "metadata": {"name": "hours"}, "spec": spec}
-
-
-WEB = {**DEPLOYMENT, "name": "web"}
-OF_HPA = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "web"}
-
-
-@pytest.mark.parametrize(
-    ("objects", "words"),
-    [
-        (
-            [hpa(ownerReferences=[{"kind": "ScaledObject", "name": "q"}])],
-            "HorizontalPodAutoscaler web: belongs to ScaledObject q",
-        ),
-        ([hpa(finalizers=["x/y"])], "metadata.finalizers cannot be kept"),
-        ([hpa(), hpa("second")], "HorizontalPodAutoscaler web has the same target"),
-        ([table("HorizontalPodCronscaler", scaleTarget=OF_HPA, crons=[])], "which is not among the objects"),
-        (
-            [
-                hpa(),
-                table(
-                    "HorizontalPodCronscaler",
-                    scaleTarget=WEB,
-                    crons=[{"name": "x", "schedule": "0 0 8 * * *", "targetSize": 3}],
-                ),
-            ],
-            "sets the size of what HorizontalPodAutoscaler web scales too",
-        ),
-        (
-            [hpa(), table("CronHorizontalPodAutoscaler", scaleTargetRef=OF_HPA, jobs=[])],
-            "has sizes, not bounds",
-        ),
-        (
-            [
-                table(
-                    "CronHorizontalPodAutoscaler",
-                    scaleTargetRef=WEB,
-                    jobs=[{"name": "x", "schedule": "0 0 8 * * *", "targetSize": 3, "runOnce": True}],
-                )
-            ],
-            "jobs[0]: runOnce has no counterpart",
-        ),
-        *(
-            (
-                [
-                    table(
-                        "CronHorizontalPodAutoscaler",
-                        scaleTargetRef=WEB,
-                        jobs=[{"name": "x", "schedule": schedule, "targetSize": 3}],
-                        excludeDates=["* * * 1 1 *", dates],
-                    )
-                ],
-                words,
-            )
-            for schedule, dates, words in (
-                ("0 8 * * *", "@daily", "jobs[0]: schedule '0 8 * * *': write six fields"),
-                ("0 ? 8 * * *", "@daily", "jobs[0]: schedule '0 ? 8 * * *': ? stands for days only; write *"),
-                ("0 0 8 ? * *", "* * 15 6 *", "excludeDates '* * 15 6 *': write six fields"),
-                ("@daily", "* * * 1 ? *", "excludeDates '* * * 1 ? *': ? stands for days only; write *"),
-            )
-        ),
-        *(
-            (
-                [
-                    table(
-                        "HorizontalPodCronscaler",
-                        scaleTarget=WEB,
-                        crons=[{"name": "x", "schedule": at, "targetSize": 3, "excludeDates": [dates]}],
-                    )
-                ],
-                words,
-            )
-            for at, dates, words in (
-                ("0 8 * * *", "* * * 1 1 *", "crons[0]: schedule '0 8 * * *': write six fields"),
-                ("@daily", "* * * 1 1 *", "crons[0]: schedule '@daily': write six fields"),
-                ("0 0 8 * * *", "* * 1 1 *", "crons[0]: excludeDates '* * 1 1 *': write six fields"),
-            )
-        ),
-        (
-            [table("CronHPA", scaleTargetRef=WEB, crons=[{"schedule": "@every 1h", "targetReplicas": 3}])],
-            "crons[0]: @every counts from",
-        ),
-        (
-            [
-                {
-                    "apiVersion": "keda.sh/v1alpha1",
-                    "kind": "ScaledObject",
-                    "metadata": {"name": "q"},
-                    "spec": {"scaleTargetRef": {"name": "web"}},
-                }
-            ],
-            "ScaledObject q: cooldownPeriod",
-        ),
-        (
-            [{**hpa(), "spec": {"scaleTargetRef": WEB, "maxReplicas": 1, "minReplicas": 3}}],
-            "spec.horizontal.maxReplicas: Invalid value: 1",
-        ),
-    ],
-)
-def test_what_an_elastic_workload_cannot_say_is_refused(objects, words):
-    """The object and the field are named, and its target is not converted by half."""
-    found = to_elastic(objects)
-    [refusal] = found.refused
-    assert words in refusal
-    assert not found.objects
-
-
-@pytest.mark.parametrize(
-    ("schedule", "words"),
-    [
-        ({"timeZone": "Europe/Berlin", "rules": []}, "schedule.timeZone: a time table has none"),
-        (
-            {"rules": [{"name": "x", "start": "0 8 * * *", "end": "0 9 * * *", "replicas": 3}]},
-            "rule x: has an end",
-        ),
-        (
-            {"rules": [{"name": "x", "at": "0 8 * * *", "timeZone": "Europe/Paris", "replicas": 3}]},
-            "timeZone Europe/Paris",
-        ),
-        ({"rules": [{"name": "x", "at": "@daily", "replicas": 3}]}, "has no @daily"),
-        (
-            {"rules": [{"name": "x", "at": "0 8 * * *", "replicas": 3, "excludeDates": ["@weekly"]}]},
-            "rule x: excludeDates '@weekly': HorizontalPodCronscaler has no @weekly",
-        ),
-        ({"rules": [{"name": "x", "at": "0 8 * * *", "minReplicas": 3}]}, "without a horizontal section"),
-    ],
-)
-def test_what_a_time_table_cannot_say_is_refused(schedule, words):
-    """On the way back, too."""
-    found = from_elastic(
-        [
-            {
-                "apiVersion": "kubetide.dev/v1alpha1",
-                "kind": "ElasticWorkload",
-                "metadata": {"name": "web"},
-                "spec": {"targetRef": WEB, "schedule": schedule},
-            }
-        ]
-    )
-    assert words in found.refused[0]
-    assert not found.objects
-
-
 @pytest.mark.parametrize("kind", ["HorizontalPodCronscaler", "CronHorizontalPodAutoscaler"])
 def test_dates_get_the_seconds_that_the_other_kind_reads_first(kind):
     """Five fields name 15 June; without a field for seconds at the front they would name the 6th of each month."""
@@ -406,64 +241,3 @@ def test_two_targets_of_one_name_get_two_names():
     }
     names = [one["metadata"]["name"] for one in to_elastic([vpa, hpa()]).objects]
     assert names == ["web", "db"]
-
-
-def run(*args, text=""):
-    return CliRunner().invoke(cli, ["convert", *args], input=text)
-
-
-def test_the_command_reads_a_dump_and_writes_what_it_can_read():
-    """As ``kubectl get -o yaml`` prints it: server fields go, other kinds are passed over, the output is read again."""
-    dumped = {
-        **hpa(uid="1", resourceVersion="7", labels={"on": "off", "v": "1e3"}),
-        "status": {"currentReplicas": 2},
-    }
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {}}
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [dumped, service]})
-    there = run("-", text=text)
-    assert there.exit_code == 0, there.output
-    [(_, made)] = load_manifests(there.output, "out")
-    assert made["metadata"]["labels"] == {"on": "off", "v": "1e3"}
-    back = run("--back", "-", "-o", "json", text=there.output)
-    assert json.loads(back.output)["items"] == [hpa(labels={"on": "off", "v": "1e3"})]
-
-
-def test_the_command_says_what_it_cannot_convert(tmp_path):
-    """Objects that can be converted are printed, the others are named on standard error, and the exit status is 1."""
-    path = tmp_path / "all.yaml"
-    path.write_text(yaml.safe_dump_all([hpa(), hpa("other", "db", finalizers=["x/y"])]))
-    found = run(str(path))
-    assert found.exit_code == 1
-    assert "kind: ElasticWorkload" in found.stdout
-    assert (
-        found.stderr == "not converted: HorizontalPodAutoscaler other: metadata.finalizers cannot be kept\n"
-    )
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}))
-    assert "there is no HPA, VPA or time table among the 1 objects" in run(str(path)).stderr
-
-
-REF = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        (None, "spec.targetRef.kind: is missing"),
-        ({"targetRef": REF, "schedule": {"rules": None}}, "spec.schedule.rules: is missing"),
-        ({"targetRef": REF, "schedule": {"rules": [{"at": "@daily"}]}}, "rules[0].name: is missing"),
-        ({"targetRef": REF, "schedule": {"rules": [{"name": "a"}]}}, "rules[0].at: write either at"),
-    ],
-)
-def test_an_elastic_workload_that_lacks_fields_is_refused_by_name(spec, words):
-    """Fields that a server would ask for are named, and other objects are converted."""
-    body = {"apiVersion": "kubetide.dev/v1alpha1", "kind": "ElasticWorkload", "metadata": {"name": "a"}}
-    found = from_elastic([{**body, "spec": spec}])
-    assert not found.objects
-    assert words in found.refused[0]
-
-
-def test_a_time_table_without_a_spec_is_refused_by_name():
-    """It names no target."""
-    body = {"apiVersion": "autoscaling.cloud.tencent.com/v1", "kind": "HorizontalPodCronscaler"}
-    found = to_elastic([{**body, "metadata": {"name": "a"}}])
-    assert "spec.targetRef.kind: is missing" in found.refused[0]

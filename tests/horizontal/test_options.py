@@ -3,56 +3,26 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 import pytest
 from tests.horizontal import worlds
+from tests.horizontal.option_states import KEY, NOW, codes, desired, state_of
 from tests.horizontal.running import play
 
 from kubetide.horizontal.core import HorizontalCore, encode_delta
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
 from kubetide.horizontal.explain.answers import explain
-from kubetide.horizontal.facts.values import Reply
-from kubetide.horizontal.memory import Change, MemoryEntry, OptionMemory, Recommendation
-from kubetide.horizontal.metrics.types import Question
+from kubetide.horizontal.memory import Change, OptionMemory
 from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.flapping import flap_report
-from kubetide.horizontal.reasons import reasons_of
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
 from kubetide.objects.pod import DELETION_COST
 from kubetide.testing import builders
-from kubetide.units.time import Instant, after, format_duration, minutes, seconds
-
-KEY, NOW = ("default", "web"), worlds.NOW
-OLD = [Recommendation(Instant(NOW - minutes(1)), 1)]
-
-
-def state_of(milli=100, *, usage=None, pods=2, memory=None, scale=None, spec=None, owners=None, **options):
-    """Pods p0, p1 ... that each use that much of 200m with a target of 50 %, and the options by name."""
-    names = [f"p{index}" for index in range(pods)]
-    annotations = {PREFIX + name.replace("_", "-"): text for name, text in options.items()}
-    view = msgspec.structs.replace(worlds.hpa(**(spec or {})), annotations=annotations)
-    used = dict.fromkeys(names, milli) if usage is None else usage
-    return worlds.state_of(
-        hpas=[view],
-        pods=[worlds.pod(name, owner=(owners or {}).get(name, "")) for name in names],
-        scales=[scale or worlds.scale(replicas=pods)],
-        usage={("default", name): value for name, value in used.items()},
-        memory=[MemoryEntry(*KEY, OLD, options=memory)],
-    )
-
-
-def desired(state, now=NOW):
-    return evaluate(state, KEY, now).desired
-
-
-def codes(state):
-    result = absorb(state, decide(state, NOW), [])
-    return [reason.code for reason in reasons_of(result.settlements[0], state.specs[KEY])]
+from kubetide.units.time import Instant, after, minutes, seconds
 
 
 def test_without_annotations_nothing_is_on():
@@ -196,49 +166,6 @@ def test_the_last_good_proposal_is_one_of_metrics():
     assert state.options[KEY].last_good == 4
 
 
-def test_only_pods_of_the_target_count():
-    """A pod of somebody else with the same labels counts as upstream has it, and not where the annotation asks."""
-    scale = worlds.scale(replicas=2, owners=("ReplicaSet/web-1",))
-    owners = {"p0": "ReplicaSet/web-1", "p1": "ReplicaSet/web-1", "p2": "Job/migrate"}
-    usage = {"p0": 200, "p1": 200, "p2": 0}
-    world = {"pods": 3, "usage": usage, "scale": scale, "owners": owners}
-    world["spec"] = {"target": 60}
-    assert evaluate(state_of(**world), KEY, NOW).raw == 2
-    found = state_of(**world, count_only_owned="true")
-    assert evaluate(found, KEY, NOW).raw == 4
-    assert explain(found, KEY, NOW).metrics[0].pods["ready"] == ("p0", "p1")
-    assert explain(state_of(**world), KEY, NOW).metrics[0].pods["ready"] == ("p0", "p1", "p2")
-
-
-def test_values_of_pods_of_others_do_not_count_either():
-    """Of a Pods metric, the value of a pod that the target does not own plays no part in the average."""
-    scale = worlds.scale(replicas=2, owners=("ReplicaSet/web-1",))
-    owners = {"p0": "ReplicaSet/web-1", "p1": "ReplicaSet/web-1", "p2": "Job/migrate"}
-    world = {"pods": 3, "usage": {}, "scale": scale, "owners": owners}
-    question = Question("pods", "default", "rps", pods="app=web")
-    reply = Reply(question, pods=("p0", "p1", "p2"), milli=np.array([20_000, 20_000, 0], np.int64))
-    for options, average in (({}, "13333m"), ({"count_only_owned": "true"}, "20")):
-        state = state_of(**world, spec={"metrics": [worlds.of_pods("10")]}, **options)
-        state.apply(Delta(values=[reply]))
-        found = evaluate(state, KEY, NOW)
-        assert (found.raw, found.metrics[0].pods.current.average_value) == (4, average)
-
-
-def test_new_pods_of_a_rollout_do_not_drive_the_ratio():
-    """A warm-up that burns CPU adds no replicas; the old pods' load still does."""
-    scale = worlds.scale(
-        replicas=2, owners=("ReplicaSet/web-1", "ReplicaSet/web-2"), starting=("ReplicaSet/web-2",)
-    )
-    owners = {"p0": "ReplicaSet/web-1", "p1": "ReplicaSet/web-1", "p2": "ReplicaSet/web-2"}
-    warm = {"usage": {"p0": 100, "p1": 100, "p2": 800}, "pods": 3, "scale": scale, "owners": owners}
-    assert evaluate(state_of(**warm), KEY, NOW).raw == 10
-    found = state_of(**warm, count_old_during_rollout="true")
-    assert evaluate(found, KEY, NOW).raw == 2
-    assert explain(found, KEY, NOW).metrics[0].pods["missing"] == ("p2",)
-    loaded = {**warm, "usage": {"p0": 300, "p1": 300, "p2": 0}}
-    assert evaluate(state_of(**loaded, count_old_during_rollout="true"), KEY, NOW).raw == 6
-
-
 def test_changes_and_reversals_of_an_hour():
     """Only the last hour counts, and a reversal is a change against the one before it."""
     changes = [Change(NOW - minutes(ago), by) for ago, by in ((70, 3), (50, 2), (40, -1), (30, -1), (5, 4))]
@@ -351,27 +278,6 @@ def test_the_whole_way_with_a_deployment_that_rolls_out():
     play(story)
 
 
-@pytest.mark.parametrize(("age", "replicas"), [(30, 4), (120, 4), (121, 2)])
-def test_values_that_are_too_old_count_as_failed(age, replicas):
-    """Values count up to the allowed age, and the explanation says how old they are."""
-    metric = worlds.external({"averageValue": "10"})
-    reply = Reply(
-        Question("external", "default", "queue"),
-        milli=np.array([40_000], np.int64),
-        measured=NOW - seconds(age),
-    )
-    state = state_of(spec={"metrics": [metric]}, max_age="2m")
-    state.apply(Delta(values=[reply]))
-    found = explain(state, KEY, NOW)
-    assert found.desired == replicas
-    if replicas == 2:
-        assert found.metrics[0].problem.endswith(
-            "the value is 2m1s old, older than the 2m0s of horizontal.kubetide.io/max-age"
-        )
-    assert found.metrics[0].age == seconds(age)
-    assert any(f"(measured {format_duration(seconds(age))} before)" in line for line in found.lines())
-
-
 def test_records_with_options_are_decided_again_to_the_same_bytes():
     """The record has annotations, their memory and fallbacks; an HPA that is not due adds nothing."""
 
@@ -400,53 +306,3 @@ def test_records_with_options_are_decided_again_to_the_same_bytes():
         said.append((record.get("full", False), [reason["code"] for reason in record.get("reasons", ())]))
     assert all(full for full, codes in said if "NotDue" in codes)
     assert any("NotDue" in codes for _, codes in said)
-
-
-@pytest.mark.parametrize(
-    ("rose", "ready", "found"),
-    [
-        (minutes(1), "False", 4),
-        (minutes(1), "True", 2),
-        (minutes(5), "False", 2),
-        (None, "False", 2),
-    ],
-    ids=["not ready", "ready", "too long ago", "never raised"],
-)
-def test_a_scale_down_waits_for_the_pods_of_the_last_scale_up(rose, ready, found):
-    """Added pods are not removed before they serve, for five minutes at most; without the option they are."""
-    pods = [worlds.pod(f"p{index}", ready="True" if index < 2 else ready) for index in range(4)]
-
-    def state(**annotations):
-        view = msgspec.structs.replace(
-            worlds.hpa(),
-            annotations={PREFIX + name.replace("_", "-"): text for name, text in annotations.items()},
-        )
-        memory = OptionMemory(rose_at=None if rose is None else NOW - rose)
-        return worlds.state_of(
-            hpas=[view],
-            pods=pods,
-            scales=[worlds.scale(replicas=4)],
-            usage={("default", f"p{index}"): 50 for index in range(4)},
-            memory=[MemoryEntry(*KEY, OLD, options=memory)],
-        )
-
-    assert evaluate(state(), KEY, NOW).desired == 2
-    verdict = evaluate(state(hold_until_ready="true"), KEY, NOW)
-    assert verdict.desired == found
-    if found == 4:
-        assert verdict.notes[-1].reason == "HeldUntilReady"
-        assert "HeldUntilReady" in codes(state(hold_until_ready="true"))
-
-
-def test_bounds_hold_before_pods_are_ready():
-    """A maximum that was lowered is obeyed at once."""
-    memory = OptionMemory(rose_at=NOW - minutes(1))
-    pods = {"scale": worlds.scale(replicas=4), "memory": memory, "spec": {"maximum": 3}}
-    assert desired(state_of(100, hold_until_ready="true", **pods)) == 3
-
-
-def test_a_scale_up_is_remembered_for_the_hold():
-    """The time of the last change upwards stays until the next one."""
-    state = state_of(200, hold_until_ready="true")
-    absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
-    assert state.options[KEY] == OptionMemory(rose_at=NOW)
