@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.vertical import making
 from tests.vertical.making import NOW, pod, state, vpa
 
+from kubetide.objects.vpa import PodRecommendation, VpaStatus
 from kubetide.units.time import after, hours, minutes, seconds
 from kubetide.vertical.annotations import boost_annotation
 from kubetide.vertical.gates import FeatureGates
@@ -96,6 +98,20 @@ def test_a_requirement_compares_whole_thousandths(target, evicted):
     pods = [pod(f"web-{number}", cpu="100100u") for number in range(2)]
     found = state(pods, [vpa(cpu=target, updatePolicy=policy)], eviction_tolerance=1.0)
     assert len(decide(found, NOW)[0]) == evicted
+
+
+def test_a_pod_without_a_recommendation_is_not_updated():
+    """Not even where every difference is enough for an update, as none is: all its containers may be Off."""
+    nothing = replace(vpa(), status=VpaStatus(recommendation=PodRecommendation()))
+    found = state(
+        [pod(f"web-{number}") for number in range(2)],
+        [nothing],
+        eviction_tolerance=1.0,
+        pod_update_threshold=0.0,
+    )
+    commands, result = decide(found, NOW)
+    assert commands == []
+    assert "EvictionRequirementsNotMet" in codes(result, "default/web-0")
 
 
 BOOSTED = {

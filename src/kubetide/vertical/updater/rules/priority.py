@@ -160,12 +160,13 @@ def _time(text: str | None) -> Instant:
 def meets_requirements(candidate: Candidate, spec: VpaSpec) -> bool:
     """Return whether the VPA's ``evictionRequirements`` allow the update.
 
-    They do if one container with a recommendation meets all of them, or lacks a request for CPU or memory.
+    They do if one container with a recommendation meets all of them, or lacks a request for CPU or memory. So a pod
+    without any recommendation is not updated, as upstream has it where the VPA has an ``updatePolicy``.
     """
     policy = spec.update_policy
-    required = (policy.eviction_requirements if policy is not None else None) or ()
-    if not required:
+    if policy is None:
         return True
+    required = policy.eviction_requirements or ()
     for container in candidate.running:
         capped = candidate.capped.get(container.name)
         if capped is None:
@@ -181,6 +182,8 @@ def requirements_text(spec: VpaSpec) -> str:
     """Return the ``evictionRequirements`` of a VPA as people read them."""
     policy = spec.update_policy
     required = (policy.eviction_requirements if policy is not None else None) or ()
+    if not required:
+        return "none of the pod's containers has a recommendation"
     return " and ".join(f"{' or '.join(one.resources or ())} {one.change_requirement}" for one in required)
 
 
