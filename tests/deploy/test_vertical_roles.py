@@ -41,7 +41,12 @@ def vpa(name, target, mode):
 
 
 class ShopUsage(Usage):
+    def __init__(self, clock, home=""):
+        super().__init__(clock)
+        self.home = home
+
     async def pod_samples(self, namespace="", labels=""):
+        assert namespace == self.home
         self.used = {"any": (500, 900_000_000)}
         return await super().pod_samples(namespace, labels)
 
@@ -54,9 +59,10 @@ def asked():
     return seen
 
 
-def play_vpas(seen, *, registered=False):
+def play_vpas(seen, *, registered=False, home=""):
     """Play the three loops, whose requests are added to ``seen`` by name; ``registered``: another webhook is there.
 
+    ``home`` is the only namespace whose VPA objects count; empty for all.
     Returns the requests of pods' containers in the end.
     """
     caller = OwnWebhooks()
@@ -76,19 +82,23 @@ def play_vpas(seen, *, registered=False):
         loops = [
             RecommenderController(
                 clusters["recommender"],
-                ShopUsage(live.clock),
+                ShopUsage(live.clock, home),
                 live.clock,
                 MemoryRecorder(),
-                RecommenderSettings(),
+                RecommenderSettings(vpa_object_namespace=home),
                 caches=caches["recommender"],
             ),
             UpdaterController(
-                clusters["updater"], live.clock, MemoryRecorder(), UpdaterSettings(), caches=caches["updater"]
+                clusters["updater"],
+                live.clock,
+                MemoryRecorder(),
+                UpdaterSettings(vpa_object_namespace=home),
+                caches=caches["updater"],
             ),
             AdmissionController(
                 clusters["admission"],
                 live.clock,
-                AdmissionSettings(),
+                AdmissionSettings(vpa_object_namespace=home),
                 caches=caches["admission"],
                 answers=caller,
             ),
@@ -110,6 +120,14 @@ def play_vpas(seen, *, registered=False):
         return {one.spec.containers[0].resources.requests["cpu"] for one in pods}
 
     return play(story, "deployments", "replica_sets", "scheduler", "kubelets", webhooks=caller)
+
+
+def test_with_a_namespace_of_its_own_no_loop_reads_another():
+    """So rights in that namespace are enough to list and watch, and nothing else is held."""
+    seen = {name: set() for name in ("recommender", "updater", "admission")}
+    assert play_vpas(seen, home="shop") == play_vpas({name: set() for name in seen})
+    lists = [one for requests in seen.values() for one in requests if one.verb in {"list", "watch"}]
+    assert {one.resource for one in lists if one.namespace != "shop"} == set()
 
 
 @pytest.mark.parametrize("name", ["recommender", "updater", "admission"])

@@ -25,26 +25,34 @@ class Caches:
         self._tasks: asyncio.TaskGroup | None = None
 
     @overload
-    def of(self, kind: Kind[T], *, fields: str = "") -> Informer[T]: ...
+    def of(self, kind: Kind[T], *, fields: str = "", namespace: str = "") -> Informer[T]: ...
 
     @overload
-    def of(self, kind: Kind[T], *, keep: Callable[[T], V], fields: str = "") -> Informer[T | V]: ...
+    def of(
+        self, kind: Kind[T], *, keep: Callable[[T], V], fields: str = "", namespace: str = ""
+    ) -> Informer[T | V]: ...
 
     def of(
-        self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, fields: str = ""
+        self,
+        kind: Kind[Any],
+        *,
+        keep: Callable[[Any], Any] | None = None,
+        fields: str = "",
+        namespace: str = "",
     ) -> Informer[Any]:
-        """Return an informer of a kind, over all namespaces; list and watch are one for all readers.
+        """Return an informer of a kind; list and watch are one for all readers of it.
 
         Args:
             keep: For a reader that can do with what this makes of an object, as it can with the object: where
                 no reader of the kind wants whole objects, each has its own, and no more is held. See ``Informer``.
             fields: Field selector; each has a list and watch of its own.
+            namespace: The only one that is read; empty for all. Each has a list and watch of its own, too.
         Raises: RuntimeError where less than this reader wants is held since the first list.
         """
-        name = kind.resource if not fields else f"{kind.resource}?{fields}"
+        name = f"{namespace}/{kind.resource}?{fields}"
         first = self._informers.get(name)
         made: Informer[Any] = Informer(
-            self._cluster, kind, self._clock, fields=fields, keep=keep, beside=first
+            self._cluster, kind, self._clock, namespace=namespace, fields=fields, keep=keep, beside=first
         )
         if first is None:
             self._informers[name] = made

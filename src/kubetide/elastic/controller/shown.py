@@ -136,12 +136,17 @@ class ShownCaches(Caches):
         self._shown, self._owner = shown, owner
 
     def of(
-        self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, fields: str = ""
+        self,
+        kind: Kind[Any],
+        *,
+        keep: Callable[[Any], Any] | None = None,
+        fields: str = "",
+        namespace: str = "",
     ) -> Informer[Any]:
         """Return an informer of a kind; the owners' kind has its own."""
         if kind.resource == self._owner.kind.resource:
             return self._owner.source
-        inner: Informer[Any] = self._inner.of(kind, keep=keep, fields=fields)  # type: ignore[arg-type]  # None is no keep
+        inner: Informer[Any] = self._inner.of(kind, keep=keep, fields=fields, namespace=namespace)  # type: ignore[arg-type]  # None is no keep
         if kind.resource not in self._shown.by_resource or fields:
             return inner
         cluster, clock = self._of

@@ -24,10 +24,12 @@ class StateKeeper:
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, caches: Caches) -> None:
         self.state = State(settings)
-        self._vpas = caches.of(VPAS)
-        self._ranges = caches.of(LIMIT_RANGES)
+        home = settings.vpa_object_namespace
+        self._vpas = caches.of(VPAS, namespace=home)
+        self._ranges = caches.of(LIMIT_RANGES, namespace=home)
         self._workloads: list[tuple[Kind[Any], Informer[Any]]] = [
-            (kind, caches.of(kind, keep=partial(view_of, kind.kind))) for kind in WORKLOAD_KINDS
+            (kind, caches.of(kind, keep=partial(view_of, kind.kind), namespace=home))
+            for kind in WORKLOAD_KINDS
         ]
         self._scales = ScaleReader(cluster, clock)
 

@@ -98,15 +98,16 @@ class RecommenderController(BaseLoop):
         self._warn = warn
         self._state = State(settings)
         keep = slim_pod_with_resources if settings.rollback_window else slim_pod
-        self._vpas = vpas = caches.of(VPAS)
-        pods = caches.of(PODS, keep=keep)
+        home = settings.vpa_object_namespace
+        self._vpas = vpas = caches.of(VPAS, namespace=home)
+        pods = caches.of(PODS, keep=keep, namespace=home)
         controllers: dict[str, Informer[Any]] = {
-            kind.kind: caches.of(kind, keep=slim_controller) for kind in WORKLOAD_KINDS
+            kind.kind: caches.of(kind, keep=slim_controller, namespace=home) for kind in WORKLOAD_KINDS
         }
         stored: Informer[Any] | None = None
         if settings.uses_checkpoints:
-            stored = caches.of(VPA_CHECKPOINTS, keep=slim_checkpoint)
-        evictions = caches.of(EVENTS, fields=f"reason={EVICTED}")
+            stored = caches.of(VPA_CHECKPOINTS, keep=slim_checkpoint, namespace=home)
+        evictions = caches.of(EVENTS, fields=f"reason={EVICTED}", namespace=home)
         self._required: tuple[Informer[Any], ...] = (vpas, pods, *([stored] if stored else []))
         self._optional: tuple[Informer[Any], ...] = (evictions, *controllers.values())
         targets = TargetReader(
@@ -117,7 +118,7 @@ class RecommenderController(BaseLoop):
         )
         hpas: Informer[Any] | None = None
         if settings.leave_to_hpa:
-            hpas = caches.of(HPAS, keep=hpa_view)
+            hpas = caches.of(HPAS, keep=hpa_view, namespace=home)
             self._optional = (*self._optional, hpas)
         if not settings.fit_node_groups:
             board = None
@@ -221,7 +222,8 @@ class RecommenderController(BaseLoop):
                 return (), ()
         if not self._state.settings.uses_checkpoints:
             return (), ()
-        listing = await self._cluster.list(VPA_CHECKPOINTS)
+        home = self._state.settings.vpa_object_namespace
+        listing = await self._cluster.list(VPA_CHECKPOINTS, namespace=home)
         return [checkpoint_view(one) for one in listing.items], ()
 
     def _record(self, now: Instant, gathered: bytes, commands: Commands, *, full: bool) -> None:

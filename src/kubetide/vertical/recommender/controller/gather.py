@@ -178,7 +178,7 @@ class Gatherer:
             async with asyncio.timeout(to_seconds(patience)):
                 if self._external is not None:
                     return await self._external.samples(vpas, self._all_pods.objects.values())
-                return samples_view(await self._metrics.pod_samples())
+                return samples_view(await self._metrics.pod_samples(state.settings.vpa_object_namespace))
         except MetricsError as error:
             self.metrics_error = str(error)
         except TimeoutError:

@@ -39,11 +39,13 @@ class Gatherer:
     ) -> None:
         self._cluster, self._clock, self._settings = cluster, clock, settings
         self._holds = holds
-        self.pods = caches.of(PODS, keep=slim_pod)
-        self._vpas = caches.of(VPAS)
-        self._ranges = caches.of(LIMIT_RANGES)
+        home = settings.vpa_object_namespace
+        self.pods = caches.of(PODS, keep=slim_pod, namespace=home)
+        self._vpas = caches.of(VPAS, namespace=home)
+        self._ranges = caches.of(LIMIT_RANGES, namespace=home)
         self._workloads: list[tuple[Kind[Any], Informer[Any]]] = [
-            (kind, caches.of(kind, keep=partial(view_of, kind.kind))) for kind in WORKLOAD_KINDS
+            (kind, caches.of(kind, keep=partial(view_of, kind.kind), namespace=home))
+            for kind in WORKLOAD_KINDS
         ]
         self._pod_feed = self.pods.feed()
         self._vpa_feed, self._range_feed = self._vpas.feed(), self._ranges.feed()
