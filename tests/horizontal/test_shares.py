@@ -67,6 +67,12 @@ def test_a_share_is_rounded_up_or_left_alone(value, target, replicas):
     assert found.average == ceil(Fraction(value, replicas))
 
 
+@pytest.mark.parametrize(("current", "replicas"), [(3, (1 << 31) - 1), (0, -(1 << 31))])
+def test_from_zero_a_number_that_does_not_fit_is_none(current, replicas):
+    """Upstream takes the largest number only for the replicas that there are; from zero another metric may win."""
+    assert proposal_by_value(1 << 60, reading(), current, 1, TOLERANCE).replicas == replicas
+
+
 @given(st.integers(0, 1 << 30), st.integers(0, 1 << 30), st.integers(1, 1 << 20), st.integers(1, 50))
 def test_more_load_never_needs_fewer_replicas(one, other, target, ready):
     """The larger of two values outside of the tolerance gives at least as many replicas."""

@@ -44,11 +44,11 @@ def proposal_by_value(
 ) -> Arithmetic | str:
     """Return the proposal by the ratio of value and target; a text if there is none.
 
-    From 0 replicas on the ratio itself is the number.
+    From 0 replicas on the ratio itself is the number, and one that does not fit is none, where it else is the largest.
     """
     ratio = quotient(float(value), float(target_milli))
     if current == 0:
-        replicas = _saturated(ceiling(ratio))
+        replicas = to_int32(ceiling(ratio))
     elif tolerance.holds(ratio):
         replicas = current
     elif not reading.pods:
