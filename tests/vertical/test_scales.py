@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from tests.vertical.custom_kinds import SCALE, TABS, WHERE, definition
 from tests.vertical.making import NOW, pod, state, vpa, workloads
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS
 from kubetide.runtime.timing.clock import run_virtual
+from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.vertical.controller.scales import ScaleReader
 from kubetide.vertical.updater.decide import decide
+from kubetide.vertical.workloads import view_of
 
 
 def test_scales_are_read_once_a_minute_and_told_when_they_change():
@@ -26,7 +29,7 @@ def test_scales_are_read_once_a_minute_and_told_when_they_change():
 
         async def told(after):
             await clock.sleep(after)
-            found = await reader.read([own])
+            found = await reader.read([own], {})
             assert found.gone == []
             return [one.selector or one.problem for one in found.changed]
 
@@ -39,7 +42,7 @@ def test_scales_are_read_once_a_minute_and_told_when_they_change():
         assert await told(minutes(1)) == []
         await cluster.patch(TABS, "tab", {"status": {"selector": "app=other"}}, **WHERE)
         assert await told(minutes(1)) == ["app=other"]
-        assert await reader.read([]) == ([], [("CronTab", "default", "tab")])
+        assert await reader.read([], {}) == ([], [("CronTab", "default", "tab")])
         assert await told(seconds(0)) == ["app=other"], "read at once for a VPA that comes again"
 
     run_virtual(main, start=NOW)
@@ -57,11 +60,40 @@ def test_a_custom_resource_with_an_unreadable_selector_stops_no_other_target():
         odd = vpa(name="odd", target=(TABS.kind, "tab"))
         reference = msgspec.structs.replace(odd.spec.target_ref, api_version=TABS.api_version)
         odd = msgspec.structs.replace(odd, spec=msgspec.structs.replace(odd.spec, target_ref=reference))
-        found = await ScaleReader(cluster, clock).read([odd])
+        found = await ScaleReader(cluster, clock).read([odd], {})
         pods = [pod("web-0"), pod("web-1"), pod("tab-0", owner=(TABS.kind, "tab"))]
         commands, result = decide(state(pods, [odd, vpa()], views=[*workloads(2), *found.changed]), NOW)
         assert [command.pod for command in commands] == [("default", "web-0")]
         reasons = {one.subject: one.code for one in result.reasons}
         assert reasons["default/odd"] == "VpaWithoutTarget"
+
+    run_virtual(main, start=NOW)
+
+
+@pytest.mark.parametrize("scale", [SCALE, None])
+def test_a_target_that_is_owned_by_something_scalable_is_not_the_topmost(scale):
+    """A VPA has to name the owner, as long as that has a scale: without one it leaves the Deployment what it is."""
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=scale))
+        tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 2}, "status": {"selector": "app=web"}}
+        owner = await cluster.create(TABS, tab, **WHERE)
+        body = builders.deployment("web", replicas=2)
+        body["metadata"]["ownerReferences"] = [
+            {
+                "apiVersion": TABS.api_version,
+                "kind": TABS.kind,
+                "name": "tab",
+                "uid": owner["metadata"]["uid"],
+                "controller": True,
+            }
+        ]
+        web = view_of("Deployment", await cluster.create(DEPLOYMENTS, body, **WHERE))
+        views = [web, *(one for one in workloads(2) if one.kind != "Deployment")]
+        found = await ScaleReader(cluster, clock).read([vpa()], {one.key: one for one in views})
+        pods = [pod("web-0"), pod("web-1")]
+        commands, _ = decide(state(pods, [vpa()], views=[*views, *found.changed]), NOW)
+        assert bool(commands) is (scale is None)
 
     run_virtual(main, start=NOW)

@@ -37,7 +37,7 @@ class WorkloadView(msgspec.Struct, frozen=True, omit_defaults=True):
     """A controller of pods: a well-known kind, or a custom one.
 
     Attributes:
-        owner: Kind and name of its own controller.
+        owner: Kind and name of its own controller; ``owner_version`` the API version of one that is not well known.
         selector: Of its pods, as text; None selects nothing.
         problem: Why it has no selector, empty when it has one.
         replicas: ``spec.replicas``.
@@ -49,6 +49,7 @@ class WorkloadView(msgspec.Struct, frozen=True, omit_defaults=True):
     namespace: str
     name: str
     owner: tuple[str, str] | None = None
+    owner_version: str = ""
     selector: str | None = None
     problem: str = ""
     replicas: int | None = None
@@ -79,6 +80,7 @@ def view_of(kind: str, workload: Workload) -> WorkloadView:
         meta.namespace,
         meta.name,
         owner=None if owner is None else (owner.kind, owner.name),
+        owner_version="" if owner is None or owner.kind in WELL_KNOWN else owner.api_version,
         selector=selector,
         problem=problem,
     )

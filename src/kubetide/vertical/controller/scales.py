@@ -1,4 +1,4 @@
-"""Custom targets, read through their ``scale`` subresource."""
+"""Custom targets, and custom owners of targets, read through their ``scale`` subresource."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import Duration, minutes
-from kubetide.vertical.workloads import WELL_KNOWN, WorkloadKey, WorkloadView
+from kubetide.vertical.workloads import WELL_KNOWN, WorkloadKey, Workloads, WorkloadView
 
 WORKLOAD_KINDS: Final[tuple[Kind[Any], ...]] = (
     CRON_JOBS,
@@ -41,7 +41,7 @@ _PARALLEL = 10
 
 
 class ReadScales(NamedTuple):
-    """What a reading found: views that have changed, and targets that no VPA names any more."""
+    """What a reading found: views that have changed, and those that no VPA needs any more."""
 
     changed: list[WorkloadView]
     gone: list[WorkloadKey]
@@ -55,16 +55,21 @@ class ScaleReader:
         self._read_at: dict[WorkloadKey, Duration] = {}
         self._last: dict[WorkloadKey, WorkloadView] = {}
 
-    async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> ReadScales:
-        """Read the custom targets of all VPAs that were not read lately.
+    async def read(self, vpas: Iterable[VerticalPodAutoscaler], workloads: Workloads) -> ReadScales:
+        """Read the custom targets of all VPAs, and the custom owners of the others, that were not read lately.
 
-        The view of one that cannot be read holds the error.
+        An owner that has a scale is the one that a VPA must name. The view of what cannot be read holds the error.
+
+        Args:
+            workloads: The well-known controllers that there are.
         """
         targets: dict[WorkloadKey, CrossVersionObjectReference] = {}
         for vpa in vpas:
-            ref = vpa.spec.target_ref
-            if ref is not None and ref.kind not in WELL_KNOWN:
-                targets[ref.kind, vpa.metadata.namespace, ref.name] = ref
+            ref, namespace = vpa.spec.target_ref, vpa.metadata.namespace
+            if ref is not None and ref.kind in WELL_KNOWN:
+                ref = _custom_owner(workloads.get((ref.kind, namespace, ref.name)))
+            if ref is not None:
+                targets[ref.kind, namespace, ref.name] = ref
         gone = [key for key in self._read_at if key not in targets]
         for key in gone:
             del self._read_at[key], self._last[key]
@@ -111,3 +116,11 @@ class ScaleReader:
             # The API server passes on whatever the custom resource holds.
             return WorkloadView(*key, problem=str(error), scalable=True)
         return WorkloadView(*key, selector=selector or None, scalable=True)
+
+
+def _custom_owner(view: WorkloadView | None) -> CrossVersionObjectReference | None:
+    """Return the owner of a well-known controller where that may have a scale of its own kind; else None."""
+    if view is None or view.owner is None or not view.owner_version:
+        return None
+    kind, name = view.owner
+    return CrossVersionObjectReference(api_version=view.owner_version, kind=kind, name=name)

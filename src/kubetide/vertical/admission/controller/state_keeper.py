@@ -61,7 +61,7 @@ class StateKeeper:
 
     async def read_scales(self) -> None:
         """Read the scales of custom targets."""
-        scales = await self._scales.read(tuple(self._vpas.objects.values()))
+        scales = await self._scales.read(tuple(self._vpas.objects.values()), self.state.workloads)
         for view in scales.changed:
             self.state.put_workload(view.key, view)
         for key in scales.gone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -68,7 +69,8 @@ class Gatherer:
         known = dict(state.vpas) | {key: vpa for key, vpa in vpas.items() if vpa is not None}
         for key in [key for key, vpa in vpas.items() if vpa is None]:
             known.pop(key, None)
-        scales = await self._scales.read(known.values())
+        now_known = ChainMap({one.key: one for one in workloads}, state.workloads)
+        scales = await self._scales.read(known.values(), now_known)
         lease, problem = await self._lease()
         live = {key: slim_pod(pod) for key, pod in pods.items() if pod is not None and pod.spec.node_name}
         return Delta(
