@@ -242,6 +242,27 @@ def test_the_last_of_two_samples_of_a_pod_holds():
     assert state.samples.sample_at(state.table.rows["default", "a"], ("cpu", "")).milli == 7
 
 
+@pytest.mark.parametrize("hpa", [None, ("default", "web")], ids=["of the cluster", "of one HPA"])
+def test_a_sample_without_the_resource_leaves_an_earlier_one_of_the_pod(hpa):
+    """Upstream keeps what an earlier item of the pod said, for pods that are known and for others."""
+    state = worlds.state_of(
+        hpas=[worlds.hpa()], pods=[worlds.pod("a")], scales=[worlds.scale()], usage={("default", "a"): 1}
+    )
+    twice = PodSamples(
+        namespaces=("default",) * 4,
+        names=("a", "a", "other", "other"),
+        timestamp_ns=np.full(4, NOW),
+        window_ns=np.full(4, seconds(30)),
+        first=np.arange(5),
+        containers=("app",) * 4,
+        usage={"cpu": ResourceUsage(np.array([5, 0, 6, 0]), np.array([True, False] * 2))},
+    )
+    state.samples.take([answer_of(twice, worlds.CPU, hpa=hpa, same_pods=False)], state.table)
+    assert state.samples.sample_at(state.table.rows["default", "a"], ("cpu", "")).milli == 5
+    if hpa:
+        assert state.samples.unmatched[hpa]["other"]["cpu", ""].milli == 6
+
+
 # ── conditions ──
 
 

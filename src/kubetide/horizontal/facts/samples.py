@@ -247,7 +247,7 @@ class SampleTable:
         if self._rows_version != version:
             only, pods = self._only, self._pods
             rows = table.rows.of(*pods) if only is None else table.rows_in(only, *pods)
-            self._rows = _last_of_each(rows)
+            self._rows = rows
             known = np.nonzero(self._rows >= 0)[0]
             self._known = None if len(known) == len(self._rows) else known
             self._rows_version = version
@@ -260,14 +260,20 @@ class SampleTable:
         names = answer.pods[1] if answer.pods else ()
         self.sample_counts[hpa] = len(names)
         members = {table.view(row).name: row for row in table.members_of(hpa).tolist()}
-        rows = _last_of_each(np.array([members.get(name, -1) for name in names], np.int64))
+        rows = np.array([members.get(name, -1) for name in names], np.int64)
         self._lay(answer, rows, np.nonzero(rows >= 0)[0])
-        unmatched = {name: index for index, name in enumerate(names) if name not in members}
+        unmatched: dict[str, dict[SampleKey, Sample]] = {}
+        for index, name in enumerate(names):
+            if name not in members:
+                unmatched.setdefault(name, {}).update(_samples_at(answer, index))
         if unmatched:
-            self.unmatched[hpa] = {name: _samples_at(answer, index) for name, index in unmatched.items()}
+            self.unmatched[hpa] = unmatched
 
     def _lay(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> None:
-        """Write an answer into the columns; ``known`` are the samples of known pods, None for all."""
+        """Write an answer into the columns; ``known`` are the samples of known pods, None for all.
+
+        Of several samples of a pod the last one with the resource holds: that is what is left of them.
+        """
         size = len(self.seen)
         target = self._lay_times(answer, rows, known)
         self.seen[target] = True
@@ -276,11 +282,13 @@ class SampleTable:
             if key not in self.milli:
                 self.milli[key] = np.zeros(size, np.int64)
                 self.has[key] = np.zeros(size, np.bool_)
-            self.milli[key][target] = _pick(column.milli, known)
-            self.has[key][target] = True
+            having, milli = target, _pick(column.milli, known)
             if column.missing:
-                lacking = rows[column.missing]
-                self.has[key][lacking[lacking >= 0]] = False
+                has = rows >= 0
+                has[column.missing] = False
+                having, milli = rows[has], _pick(column.milli, np.nonzero(has)[0])
+            self.milli[key][having] = milli
+            self.has[key][having] = True
 
     def _lay_times(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> Int64Vector:
         """Write the times of an answer, and return the rows that it is about."""
@@ -297,18 +305,6 @@ def _is_whole(answer: Answer) -> bool:
 
 def _pick(values: Int64Vector, known: Int64Vector | None) -> Int64Vector:
     return values if known is None or len(values) == 1 else values[known]
-
-
-def _last_of_each(rows: Int64Vector) -> Int64Vector:
-    """Return the rows with all but the last occurrence of each one set to -1: the last sample holds."""
-    known = rows[rows >= 0]
-    if not len(known) or np.bincount(known).max() == 1:
-        return rows
-    last = {row: index for index, row in enumerate(rows.tolist())}
-    row_of = np.full(len(rows), -1, np.int64)
-    for row, index in last.items():
-        row_of[index] = row
-    return row_of
 
 
 def _samples_at(answer: Answer, index: int) -> dict[SampleKey, Sample]:
