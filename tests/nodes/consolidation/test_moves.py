@@ -54,6 +54,13 @@ def test_a_full_node_whose_pods_fit_elsewhere_goes_without_a_new_one():
     assert made.kinds() == {"small": 1}
 
 
+def test_a_fleet_at_rest_is_moved_once_its_stay_makes_it_worth_it():
+    """Nothing happens for the better part of an hour; then the node has been there for long enough."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]}, consolidation_eviction_price=1.5)
+    assert made.run(minutes(30)).kinds() == {"large": 1}
+    assert made.run(minutes(30)).kinds() == {"small": 1}
+
+
 def test_without_the_flag_nothing_is_moved():
     """The default is upstream's."""
     made = fleet(LARGE, SMALL, places={"large": [[2000]]}, consolidation_enabled=False)

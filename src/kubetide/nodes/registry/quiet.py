@@ -11,6 +11,7 @@ from kubetide.nodes.decision import Commands
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.build import all_templates
 from kubetide.units.time import Instant
 
 
@@ -61,9 +62,9 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
 
 
 def quiet_tick(state: State, view: ClusterView) -> Tick:
-    """Return a tick without demand."""
+    """Return a tick without demand; scale-down and consolidation read its templates."""
+    state.tick = Tick(view, all_templates(state))
     state.snapshot.fork()
-    state.tick = Tick(view)
     return state.tick
 
 
