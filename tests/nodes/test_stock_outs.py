@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pods, template
 
@@ -102,6 +103,28 @@ def test_a_group_with_another_way_is_still_asked():
     assert not is_out_of_stock(held.state, spot, START)
     assert is_out_of_stock(held.state, held.groups["a2"], START)
     assert not is_out_of_stock(held.state, held.groups["a2"], after(START, minutes(30)))
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        ("cloud.google.com/gke-preemptible", "true"),
+        ("cloud.google.com/gke-spot", "true"),
+        ("eks.amazonaws.com/capacityType", "SPOT"),
+        ("karpenter.sh/capacity-type", "spot"),
+        ("kubernetes.azure.com/scalesetpriority", "spot"),
+    ],
+)
+def test_without_offerings_labels_say_which_market_it_is(label, value):
+    """A shortage on the spot market says nothing of machines on demand."""
+    groups = [
+        group("spot", made=template(labels={TYPE: "m5", ZONE: "a", label: value})),
+        group("demand", made=template(labels={TYPE: "m5", ZONE: "a", label: "no"})),
+    ]
+    held = World(groups=groups, settings={"stock_out_memory": minutes(30)})
+    note_shortage(held.state, "spot", "OutOfCapacity", START)
+    assert list(held.state.memory.stock_outs) == ["m5 a spot"]
+    assert not is_out_of_stock(held.state, held.groups["demand"], START)
 
 
 def test_explain_says_who_found_out_and_until_when():

@@ -7,7 +7,7 @@ A cloud shows its groups as data and takes a few commands. What upstream asks by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Protocol
 
 from msgspec import field
@@ -32,6 +32,21 @@ GPU_RESOURCES: Final = (
     "microsoft.com/directx",
 )
 """Extended resources that count as GPUs. Of a node with several the first one that it has any of counts, as upstream."""
+
+
+_SPOT_LABELS: Final = {
+    "cloud.google.com/gke-preemptible": "true",
+    "cloud.google.com/gke-spot": "true",
+    "eks.amazonaws.com/capacityType": "SPOT",
+    "karpenter.sh/capacity-type": "spot",
+    "kubernetes.azure.com/scalesetpriority": "spot",
+}
+"""Labels of nodes that may be taken away at any time, with their values."""
+
+
+def market_of(labels: Mapping[str, str]) -> Market:
+    """Return the market that the labels of a node name: spot, or on-demand where none of them says so."""
+    return "spot" if any(labels.get(name) == value for name, value in _SPOT_LABELS.items()) else "on-demand"
 
 
 class InstanceError(ApiStruct):

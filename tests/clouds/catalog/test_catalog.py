@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.docs.tables import DOCS, rows, section
 
 from kubetide.cli.main import cli
@@ -143,6 +144,18 @@ def test_a_group_without_offerings_is_priced_by_its_template():
     (found,) = applied(group(), text="type,price_per_hour\nm5.large,0.08\n")
     assert found.price_per_hour == 0.08
     assert [(one.instance_type, one.zone) for one in found.offerings] == [("m5.large", "zone-a")]
+
+
+def test_a_group_without_offerings_has_the_price_of_its_market():
+    """Labels of the template that say spot: the price of a machine on demand is not that of the group."""
+    known = group(price=0.03)
+    node = known.template.node
+    labels = {**node.metadata.labels, "karpenter.sh/capacity-type": "spot"}
+    node = replace(node, metadata=replace(node.metadata, labels=labels))
+    spot = replace(known, template=replace(known.template, node=node))
+    rows = "type,market,price_per_hour\nm5.large,on-demand,0.08\n"
+    assert applied(spot, text=rows)[0].price_per_hour == 0.03
+    assert applied(spot, text=f"{rows}m5.large,spot,0.02\n")[0].price_per_hour == 0.02
 
 
 def test_shapes_replace_those_of_the_template_but_not_what_the_system_reserves():

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kubetide.clouds.catalog.rows import Catalog, Row
 from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, least_quantities
 from kubetide.objects.base import Quantities
-from kubetide.ports.cloud import NodeGroup, NodeTemplate, Offering
+from kubetide.ports.cloud import NodeGroup, NodeTemplate, Offering, market_of
 from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
 
@@ -28,7 +28,8 @@ def ways_of(group: NodeGroup) -> tuple[Offering, ...]:
     type_ = labels.get(INSTANCE_TYPE, "")
     if not type_:
         return ()
-    return (Offering(instance_type=type_, zone=labels.get(ZONE, ""), price_per_hour=group.price_per_hour),)
+    zone, market = labels.get(ZONE, ""), market_of(labels)
+    return (Offering(instance_type=type_, zone=zone, market=market, price_per_hour=group.price_per_hour),)
 
 
 def _applied(group: NodeGroup, catalog: Catalog, left: Mapping[str, int]) -> NodeGroup:

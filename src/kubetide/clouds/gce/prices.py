@@ -21,7 +21,7 @@ import msgspec
 from kubetide.clouds.gce.machine_types import family_of, is_custom
 from kubetide.clouds.gce.template import BOOT_DISK_SIZE, BOOT_DISK_TYPE, LOCAL_SSD_COUNT, LOCAL_SSD_FOR_PODS
 from kubetide.objects.base import Quantities
-from kubetide.ports.cloud import NVIDIA_GPU, PodPrices
+from kubetide.ports.cloud import NVIDIA_GPU, PodPrices, market_of
 from kubetide.ports.errors import CloudError
 from kubetide.units.numbers import NumberError, parse_float
 from kubetide.units.quantity import Quantity
@@ -29,7 +29,6 @@ from kubetide.units.time import Duration, minutes
 
 _GIB = 1 << 30
 GPU_LABEL = "cloud.google.com/gke-accelerator"
-_SPOT_LABELS = ("cloud.google.com/gke-preemptible", "cloud.google.com/gke-spot")
 _SSD_LABEL = "cloud.google.com/gke-ephemeral-storage-local-ssd"
 _DISK_LABEL = "cloud.google.com/gke-boot-disk"
 _TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
@@ -67,18 +66,13 @@ def price_table() -> PriceTable:
     return msgspec.json.decode((files(__package__) / "prices.json").read_bytes(), type=PriceTable)
 
 
-def is_spot(labels: Mapping[str, str]) -> bool:
-    """Return whether the node may be taken away at any time."""
-    return any(labels.get(label) == "true" for label in _SPOT_LABELS)
-
-
 def node_price(
     labels: Mapping[str, str], annotations: Mapping[str, str], capacity: Quantities, duration: Duration
 ) -> float:
     """Return the price of a node for that long, in USD."""
     table, hours = price_table(), _hours(duration)
     sizes = {name: Quantity.parse(size) for name, size in capacity.items()}
-    spot = is_spot(labels)
+    spot = market_of(labels) == "spot"
     kind = next((labels[label] for label in _TYPE_LABELS if label in labels), None)
     known = (table.preemptible_instance if spot else table.instance).get(kind or "")
     if known is None:

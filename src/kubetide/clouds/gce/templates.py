@@ -9,13 +9,13 @@ from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, kube_proxy
 from kubetide.clouds.gce import kube_env
 from kubetide.clouds.gce.api import ComputeApi
 from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
-from kubetide.clouds.gce.prices import is_spot, node_price
+from kubetide.clouds.gce.prices import node_price
 from kubetide.clouds.gce.references import GceRef, parse_template_url, region_of
 from kubetide.clouds.gce.settings import OPTIONS
 from kubetide.clouds.gce.template import InstanceTemplate, build_node, environment
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import GroupOptions, NodeTemplate, Offering
+from kubetide.ports.cloud import GroupOptions, NodeTemplate, Offering, market_of
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, hours
 
@@ -118,6 +118,6 @@ def _offering(node: Node) -> Offering:
     return Offering(
         instance_type=labels.get(INSTANCE_TYPE, ""),
         zone=labels.get(ZONE, ""),
-        market="spot" if is_spot(labels) else "on-demand",
+        market=market_of(labels),
         price_per_hour=price,
     )

@@ -17,7 +17,7 @@ from kubetide.nodes.memory import StockOut
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.amounts import INSTANCE_TYPE_LABELS
-from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.cloud import NodeGroup, market_of
 from kubetide.ports.errors import CloudCause
 from kubetide.units.time import Duration, Instant, after, format_rfc3339
 
@@ -33,7 +33,7 @@ def offers_of(group: NodeGroup) -> tuple[str, ...]:
     zone = next((labels[name] for name in _ZONE_LABELS if name in labels), "")
     open_offers = [one for one in group.offerings or () if one.share != 0 and one.count != 0]
     found = [(one.instance_type or kind, one.zone or zone, one.market) for one in open_offers]
-    named = [" ".join(filter(None, one)) for one in found or [(kind, zone, "on-demand")] if one[0]]
+    named = [" ".join(filter(None, one)) for one in found or [(kind, zone, market_of(labels))] if one[0]]
     return tuple(sorted(dict.fromkeys(named)))
 
 
