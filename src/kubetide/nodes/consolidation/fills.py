@@ -8,6 +8,7 @@ cheaper, and a new node costs less than those that it replaces. So the price of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,7 @@ def _fill_one(
     most_nodes: int,
 ) -> Fill | None:
     """Fill one node of a group: first by what is saved for the share of it that is taken."""
-    stock, price = targets.stocks[target], float(targets.prices[target])
+    stock = targets.stocks[target]
     values = candidates.values
     shares = (candidates.loads / np.maximum(stock, 1e-9)).max(axis=1, initial=0.0)
     worth = np.where(allowed & (values > 0), values / np.maximum(shares, 1e-9), -np.inf)
@@ -119,12 +120,26 @@ def _fill_one(
         chosen.append(one)
         worth[one] = -np.inf
         left = left - candidates.loads[one]
-        saving = float(candidates.prices[chosen].sum()) - price
-        stay = float(candidates.stays[chosen].min())
-        cheaper = min(saving, float((candidates.prices[chosen] - same[chosen]).sum()))
-        smaller = saving - cheaper
-        paid = float(candidates.disruptions[chosen].sum()) + price * float(targets.overlaps[target])
-        value = cheaper * stay + smaller * min(stay, float(candidates.calms[chosen].min())) - paid
-        if saving > 1e-9 * price and value > 0 and (best is None or value > best.value):
-            best = Fill(target, tuple(chosen), value)
+        found = fill_of(candidates, targets, target, chosen, same)
+        if found is not None and (best is None or found.value > best.value):
+            best = found
     return best
+
+
+def fill_of(
+    candidates: Candidates, targets: Targets, target: int, nodes: Sequence[int], same: FloatVector
+) -> Fill | None:
+    """Return the fill that replaces just these nodes, or None if it saves nothing.
+
+    ``same`` has, by node, the price of its capacity on nodes of the target (``equivalents``).
+    """
+    if not nodes:
+        return None
+    chosen, price = list(nodes), float(targets.prices[target])
+    saving = float(candidates.prices[chosen].sum()) - price
+    stay = float(candidates.stays[chosen].min())
+    cheaper = min(saving, float((candidates.prices[chosen] - same[chosen]).sum()))
+    smaller = saving - cheaper
+    paid = float(candidates.disruptions[chosen].sum()) + price * float(targets.overlaps[target])
+    value = cheaper * stay + smaller * min(stay, float(candidates.calms[chosen].min())) - paid
+    return Fill(target, tuple(chosen), value) if saving > 1e-9 * price and value > 0 else None

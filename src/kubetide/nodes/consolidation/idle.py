@@ -15,10 +15,11 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.candidates import facts_of, is_open, may_go, split_ending
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
 from kubetide.nodes.consolidation.keeping import keep_back
+from kubetide.nodes.consolidation.limits import limits_beside_moves
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.context import drain_context
-from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
+from kubetide.nodes.scale_down.plan import Plan, within_budgets
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -129,20 +130,10 @@ def _needed(state: State, tick: Tick, now: Instant) -> dict[str, None]:
 
 def _within_limits(state: State, some: Sequence[Removable], now: Instant) -> list[Removable]:
     """Return the nodes without which no group and no total falls below its minimum; expensive ones first."""
-    totals = TotalsAboveMinimum(state, now)
-    sizes = {group.id: group.target_size for group in state.groups.values()}
-    leaving = [one.group for one in state.memory.scale_down.deletions.values()]
-    leaving += [
-        state.group_of(name) or "" for move in state.memory.consolidation.moves for name in move.nodes
-    ]
-    for group in leaving:
-        if group in sizes:
-            sizes[group] -= 1
+    limits = limits_beside_moves(state, now)
     found = []
     for one in sorted(some, key=lambda one: (-(state.groups[one.group].price_per_hour or 0.0), one.node)):
-        node = state.nodes[one.node]
-        if sizes[one.group] > state.groups[one.group].min_size and not totals.exceeded_by(node):
-            sizes[one.group] -= 1
-            totals.take(node)
+        if not limits.refusal(one.node, ()):
+            limits.take(one.node, ())
             found.append(one)
     return found

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.candidates import end_soon, facts_of, split_ending
 from kubetide.nodes.consolidation.keeping import within_disruption_budgets
+from kubetide.nodes.consolidation.limits import RemovalLimits
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.facts.nodes import is_starting_after
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.failures import max_provision_time
 from kubetide.nodes.scale_down.context import drain_context
-from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
+from kubetide.nodes.scale_down.plan import Plan, within_budgets
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
-from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
@@ -150,16 +150,9 @@ def _refused(
         commit: Whether the snapshot and ``going.taking`` keep the new places if nothing refuses them.
     """
     memory = state.memory.scale_down
-    allowances = state.scale_down_cache.allowances(state.pdbs)
-    totals = TotalsAboveMinimum(state, now)
-    sizes = {group.id: group.target_size for group in state.groups.values()}
-    for deletion in memory.deletions.values():
-        sizes[deletion.group] = sizes.get(deletion.group, 0) - 1
-    earlier = [*going.plan.empty, *going.plan.drain]
-    for one in earlier:
-        sizes[one.group] -= 1
-        totals.take(state.nodes[one.node])
-        allowances.take(one.moves.pods)
+    limits = RemovalLimits(state, now)
+    for one in (*going.plan.empty, *going.plan.drain):
+        limits.take(one.node, one.moves.pods)
     state.snapshot.fork()
     refused = ""
     try:
@@ -169,9 +162,10 @@ def _refused(
         for name in (*memory.deletions, *state.memory.consolidation.closing, *moved):
             simulation.close(name)
         for one in removable:
-            refused = refused or _limit(state, one, sizes, totals, allowances)
+            refused = limits.refusal(one.node, one.moves.pods)
             if refused:
                 break
+            limits.take(one.node, one.moves.pods)
             simulation.move(one.node, (*one.moves.pods, *closing.get(one.node, ())))
             simulation.remove(one.node)
         if commit and not refused:
@@ -184,23 +178,6 @@ def _refused(
         else:
             state.snapshot.commit()
     return refused
-
-
-def _limit(
-    state: State, one: Removable, sizes: dict[str, int], totals: TotalsAboveMinimum, allowances: Allowances
-) -> str:
-    """Return which limit the removal of one more node would break; count the node if none."""
-    node, minimum = state.nodes[one.node], state.groups[one.group].min_size
-    sizes[one.group] -= 1
-    if sizes[one.group] < minimum:
-        return f"group {one.group} would fall below its minimum {minimum}"
-    if exceeded := totals.exceeded_by(node):
-        return f"the cluster's {exceeded[0]} would fall below its minimum"
-    totals.take(node)
-    if not allowances.allow_together(one.moves.pods):
-        return "a PodDisruptionBudget does not allow all evictions now"
-    allowances.take(one.moves.pods)
-    return ""
 
 
 def _give_up(state: State, move: Move, why: str, found: Progress, now: Instant) -> None:

@@ -13,46 +13,29 @@ import numpy as np
 
 from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
-from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents
-from kubetide.nodes.consolidation.idle import idle_node_of, upcoming_without_pods
+from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents, fill_of
+from kubetide.nodes.consolidation.idle import idle_node_of
 from kubetide.nodes.consolidation.keeping import kept_nodes
+from kubetide.nodes.consolidation.limits import limits_beside_moves
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.consolidation.overpriced import overpriced_nodes
-from kubetide.nodes.registry.backoff import is_backed_off
-from kubetide.nodes.registry.failures import is_zero_or_max
-from kubetide.nodes.registry.stock_outs import is_out_of_stock
-from kubetide.nodes.scale_down.plan import TotalsAboveMinimum
+from kubetide.nodes.consolidation.purchases import Purchases, Target
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
-from kubetide.nodes.scale_up.choosing.options import skip_reasons
-from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
-from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.pods.resources import PODS
-from kubetide.units.time import Duration, Instant, after, before, between, hours, minutes
+from kubetide.units.time import Instant, between, hours
 
 MOST_CANDIDATES = 1000
 """Most nodes that are looked at in one search: those whose removal is worth most for each eviction."""
 _MOST_REMOVALS = 100
 """Most removals without a new node that are tried in one search."""
 _MOST_FILLS = 20
-_OVERLAP: Duration = minutes(5)
-"""How long old and new nodes are both paid where no node of the group was seen to join; a drain is among it."""
-_DRAIN: Duration = minutes(2)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A group of which one node may be bought."""
-
-    group: str
-    template: Template
-    price: float
-    overlap: float
+"""Most new nodes that are tried in one search."""
 
 
 @dataclass(slots=True)
@@ -98,24 +81,11 @@ class _Searching:
         self._now = now
         self._some = {one.name: one for one in some}
         self._left = most_nodes
-        self._new: dict[str, int] = {}
-        """Group -> how many nodes of it the moves of this search buy."""
-        self._headroom = headroom_of(state, tick)
-        self._awaited = [
-            move.buy for move in state.memory.consolidation.moves if move.buy and not move.arrived
-        ]
+        self._purchases = Purchases(state, tick, now)
         self._found = found
         self._snapshot = state.snapshot
         in_flight = state.memory.scale_down.deletions
-        self._sizes = {group.id: group.target_size for group in state.groups.values()}
-        leaving = [one.group for one in in_flight.values()]
-        leaving += [
-            state.group_of(name) or "" for move in state.memory.consolidation.moves for name in move.nodes
-        ]
-        for group in leaving:
-            if group in self._sizes:
-                self._sizes[group] -= 1
-        self._totals = TotalsAboveMinimum(state, now)
+        self._limits = limits_beside_moves(state, now)
         self._simulation = Simulation(
             state.snapshot, list(state.nodes), state.memory.scale_down.hints, state.memory.rotation
         )
@@ -124,17 +94,20 @@ class _Searching:
         # Nodes that are to go themselves are no place for others' pods.
         for name in (*self._closed, *state.memory.scale_down.unneeded):
             self._simulation.close(name)
-        self._allowances = state.scale_down_cache.allowances(state.pdbs)
         last = state.memory.last_scale_up or state.memory.started or now
         # So long nothing has been bought for pods: so long, it is expected, nothing will be.
-        self._calm = between(last, now) / hours(1)
+        self._calm = max(0, between(last, now)) / hours(1)
         self._visited: dict[str, None] = {}
         """Nodes that have pods only in this search: expected ones, and such as moves have put there."""
         self._accepts: dict[tuple[PodClass, str], bool] = {}
+        devices = state.snapshot.facts.devices
+        self._has_shared_devices = any(not one.spec.node_name for one in devices.slices) if devices else False
+        self._refused: dict[tuple[str, str], None] = {}
+        """Nodes and groups whose new node does not take the node's pods, as the filters have it."""
 
     def run(self) -> None:
         """Overpriced nodes are replaced first. Then removals: they need no new node."""
-        targets = self._targets()
+        targets = self._purchases.targets()
         self._keep_for_expected()
         self._fills(targets, 0.0)
         if not self._some:
@@ -149,7 +122,7 @@ class _Searching:
     def _fills(self, targets: Sequence[Target], calm: float) -> None:
         """Take new nodes as long as there are good ones; with no calm those that cost less for the same capacity."""
         for _ in range(_MOST_FILLS):
-            if self._left <= 0 or self._most_new() <= 0 or not targets or not self._some:
+            if self._left <= 0 or self._purchases.most() <= 0 or not targets or not self._some:
                 break
             if not self._fill(targets, calm):
                 break
@@ -195,24 +168,17 @@ class _Searching:
         ]
 
     def _may_go(self, one: Candidate) -> bool:
-        node = self._state.nodes[one.name]
-        return (
-            self._sizes[one.group] > self._state.groups[one.group].min_size
-            and not self._totals.exceeded_by(node)
-            and self._allowances.allow_together(one.moves.pods)
-        )
+        return not self._limits.refusal(one.name, one.moves.pods)
 
     def _take(self, some: Sequence[Candidate], target: Target | None, saving: float, into: str = "") -> None:
         for one in some:
             del self._some[one.name]
-            self._sizes[one.group] -= 1
-            self._totals.take(self._state.nodes[one.name])
-            self._allowances.take(one.moves.pods)
+            self._limits.take(one.name, one.moves.pods)
             self._closed[one.name] = None
+            self._simulation.close(one.name)
             self._left -= 1
         if target is not None:
-            self._new[target.group] = self._new.get(target.group, 0) + 1
-            self._headroom.take(target.template.node, 1)
+            self._purchases.take(target)
         self._found.moves.append(
             Move(
                 nodes=tuple(one.name for one in some),
@@ -237,66 +203,10 @@ class _Searching:
 
     # ── new nodes ──
 
-    def _targets(self) -> list[Target]:
-        """Return the groups of which a node may be bought, cheapest first."""
-        state, tick = self._state, self._tick
-        if self._most_new() <= 0:
-            return []
-        idle_soon = upcoming_without_pods(state, tick)
-        found = []
-        for group_id, view in tick.view.groups.items():
-            group, template = state.groups[group_id], tick.templates.get(group_id)
-            if template is None or group.price_per_hour is None or is_zero_or_max(group) or group.stale:
-                continue
-            deleted = state.memory.scale_down.last_delete_of.get(group_id)
-            idle = idle_soon.get(group_id, 0) > self._awaited.count(group_id)
-            if idle or group_id in state.memory.consolidation.removed_at:
-                continue
-            if deleted is not None and after(deleted, state.settings.buy_back_price) > self._now:
-                continue
-            if self._is_skipped(group_id) or not view.healthy or not self._may_grow(group, template):
-                continue
-            joins = state.memory.longest_join.get(group_id, _OVERLAP)
-            overlap = (joins + _DRAIN) / hours(1)
-            found.append(Target(group_id, template, group.price_per_hour, overlap))
-        return sorted(found, key=lambda one: (one.price, one.group))
-
-    def _most_new(self) -> int:
-        """Return how many nodes more the cluster may have for a while, and this hour may ask for."""
-        state, settings = self._state, self._state.settings
-        lately = sum(number for at, number in state.memory.increases if at > before(self._now, hours(1)))
-        most = settings.max_node_increases_per_hour - lately - sum(self._new.values())
-        if settings.max_nodes_total:
-            most = min(most, settings.max_nodes_total - len(self._snapshot))
-        return most
-
-    def _may_grow(self, group: NodeGroup, template: Template) -> bool:
-        """Return whether one more node of the group is within its maximum and the limits of the cluster."""
-        awaited = self._awaited.count(group.id)
-        return (
-            group.target_size + self._new.get(group.id, 0) < group.max_size
-            and self._headroom.cap(template.node, 1 + awaited) > awaited
-        )
-
-    def _is_skipped(self, group_id: str) -> bool:
-        state = self._state
-        group = state.groups[group_id]
-        return is_out_of_stock(state, group, self._now) or bool(
-            skip_reasons(
-                self._tick.view.groups[group_id],
-                group,
-                self._tick.templates[group_id],
-                self._headroom,
-                backed_off=is_backed_off(state.memory.backoff.get(group_id), self._now),
-                nodes=len(self._snapshot),
-                max_nodes_total=state.settings.max_nodes_total,
-            )
-        )
-
     def _fill(self, targets: Sequence[Target], calm: float) -> bool:
         """Find the best new node for some of the candidates, and take it if the filters agree; False at the end."""
         some = [one for one in self._some.values() if self._may_go(one)]
-        targets = [one for one in targets if self._may_grow(self._state.groups[one.group], one.template)]
+        targets = [one for one in targets if self._purchases.may_grow(one)]
         if not some or not targets:
             return False
         columns, stocks = self._columns(some, targets)
@@ -306,10 +216,56 @@ class _Searching:
         if fill is None:
             return False
         self._found.tried += 1
-        refused = self._place(fill, some, targets[fill.target])
-        for one in refused:
+        target = targets[fill.target]
+        idle = idle_node_of(self._state, target.group, self._closed)
+        self._snapshot.fork()
+        placed = self._place(fill, some, target, idle)
+        # Where not all of them fit together, some of them may still be worth a new node.
+        taken: Fill | None = fill
+        if len(placed) < len(fill.nodes):
+            same = equivalents(columns, stocks)[:, fill.target]
+            taken = fill_of(columns, stocks, fill.target, placed, same)
+        if taken is None:
+            self._snapshot.revert()
             # What arithmetic takes and the filters refuse is not tried again in this search.
-            del self._some[one.name]
+            self._refused.update(
+                dict.fromkeys((some[at].name, target.group) for at in fill.nodes if at not in placed)
+            )
+            return True
+        self._snapshot.commit()
+        chosen = [some[at] for at in taken.nodes]
+        saving = sum(one.price for one in chosen) - target.price
+        if idle is not None:
+            self._closed[idle] = None
+        self._take(chosen, target if idle is None else None, saving, idle or "")
+        return True
+
+    def _place(self, fill: Fill, some: Sequence[Candidate], target: Target, idle: str | None) -> list[int]:
+        """Put the pods of the fill's nodes on a new node of the group, or on an idle one; return the nodes that all limits and filters let go."""
+        name = idle or f"{target.template.node.metadata.name}-consolidated-{len(self._found.moves):04d}"
+        if idle is None:
+            self._snapshot.add_template(target.template.node, target.template.pods, name)
+        limits = self._limits.copy()
+        placed = []
+        for at in fill.nodes:
+            one = some[at]
+            if not limits.refusal(one.name, one.moves.pods) and self._put(self._load(one), name):
+                limits.take(one.name, one.moves.pods)
+                placed.append(at)
+        return placed
+
+    def _put(self, pods: Sequence[Pod], name: str) -> bool:
+        """Put pods that are on other nodes on this one; where it does not take all of them they stay."""
+        self._snapshot.fork()
+        for pod in pods:
+            self._snapshot.remove_pod(key_of(pod))
+        for pod in pods:
+            pod_class = classify_unbound(pod)
+            if not self._snapshot.fits(pod_class, name):
+                self._snapshot.revert()
+                return False
+            self._snapshot.add_pod(pod, name, pod_class)
+        self._snapshot.commit()
         return True
 
     def _columns(self, some: Sequence[Candidate], targets: Sequence[Target]) -> tuple[Candidates, Targets]:
@@ -352,49 +308,21 @@ class _Searching:
                     and target.price >= one.price
                     and dict(own.stock) == dict(target.template.stock)
                 )
-                fits[row, at] = not equal and all(
+                refused = equal or (one.name, target.group) in self._refused
+                fits[row, at] = not refused and all(
                     self._accepted(found, target.group, target.template) for found in classes.values()
                 )
         return fits
 
     def _accepted(self, pod_class: PodClass, group: str, template: Template) -> bool:
-        """Return whether an empty node of the group takes a pod of the class."""
+        """Return whether an empty node of the group takes a pod of the class, as far as is known before it is tried."""
         key = pod_class, group
         known = self._accepts.get(key)
         if known is None:
-            known = self._accepts[key] = template.fresh.fits(pod_class, template.node.metadata.name)
+            known = template.fresh.fits(pod_class, template.node.metadata.name)
+            claims = pod_class.devices is not None and bool(pod_class.devices.claims)
+            if claims and self._snapshot.devices is not None:
+                # Which devices are free is found when the pod is put there.
+                known &= bool(template.slices) or self._has_shared_devices
+            self._accepts[key] = known
         return known
-
-    def _place(self, fill: Fill, some: Sequence[Candidate], target: Target) -> list[Candidate]:
-        """Put the pods on the new node, or on an empty one of its group; return the candidates that do not go, all of them where one pod has no place."""
-        chosen = [some[at] for at in fill.nodes]
-        paid = sum(one.price for one in chosen)
-        groups: dict[str, int] = {}
-        for one in chosen:
-            groups[one.group] = groups.get(one.group, 0) + 1
-        too_many = any(
-            self._sizes[group] - number < self._state.groups[group].min_size
-            for group, number in groups.items()
-        )
-        pods: list[Pod] = [pod for one in chosen for pod in (*one.moves.pods, *one.ending)]
-        if too_many or paid <= target.price or not self._allowances.allow_together(pods):
-            return chosen
-        pods = [pod for one in chosen for pod in self._load(one)]
-        idle = idle_node_of(self._state, target.group, self._closed)
-        name = idle or f"{target.template.node.metadata.name}-consolidated-{len(self._found.moves):04d}"
-        self._snapshot.fork()
-        for pod in pods:
-            self._snapshot.remove_pod(key_of(pod))
-        if idle is None:
-            self._snapshot.add_template(target.template.node, target.template.pods, name)
-        classes: list[tuple[Pod, PodClass]] = [(pod, classify_unbound(pod)) for pod in pods]
-        for pod, pod_class in classes:
-            if not self._snapshot.fits(pod_class, name):
-                self._snapshot.revert()
-                return chosen
-            self._snapshot.add_pod(pod, name, pod_class)
-        self._snapshot.commit()
-        if idle is not None:
-            self._closed[idle] = None
-        self._take(chosen, target if idle is None else None, paid - target.price, idle or "")
-        return []

@@ -6,6 +6,7 @@ Source: Cluster Autoscaler, unneeded nodes' RemovableAt, atomic resize filter, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from types import MappingProxyType
 
 import msgspec
@@ -129,7 +130,7 @@ class TotalsAboveMinimum:
     def __init__(self, state: State, now: Instant) -> None:
         self._state = state
         self._minimum = {name: limit.minimum for name, limit in limits_of(state.settings).items()}
-        self._left: dict[str, int] = {}
+        self.left: dict[str, int] = {}
         if not any(self._minimum.values()):
             return
         total = dict.fromkeys(self._minimum, 0)
@@ -139,20 +140,26 @@ class TotalsAboveMinimum:
                 for resource, amount in self._uses(node).items():
                     if resource in total:
                         total[resource] += amount
-        self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
+        self.left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
 
     def exceeded_by(self, node: Node) -> tuple[str, ...]:
         """Return the resources that would fall below their minimum without the node."""
-        if not self._left:
+        if not self.left:
             return ()
         uses = self._uses(node)
-        return tuple(name for name, left in self._left.items() if uses.get(name, 0) > left)
+        return tuple(name for name, left in self.left.items() if uses.get(name, 0) > left)
 
     def take(self, node: Node) -> None:
         """Subtract the node's capacity."""
-        for resource, amount in (self._uses(node) if self._left else {}).items():
-            if resource in self._left:
-                self._left[resource] -= amount
+        for resource, amount in (self._uses(node) if self.left else {}).items():
+            if resource in self.left:
+                self.left[resource] -= amount
+
+    def copy(self) -> TotalsAboveMinimum:
+        """Return totals from which nodes are subtracted without a change to these."""
+        made = copy(self)
+        made.left = dict(self.left)
+        return made
 
     def _uses(self, node: Node) -> dict[str, int]:
         """Return what a node counts for; GPUs that its driver has not reported yet do as well."""

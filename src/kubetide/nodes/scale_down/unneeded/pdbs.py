@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
@@ -80,6 +81,12 @@ class Allowances:
         """Use up one disruption of each budget for each pod."""
         for key, count in self._counts(pods).items():
             self.left[key] -= count
+
+    def copy(self) -> Allowances:
+        """Return allowances that are used up without a change to these."""
+        made = copy(self)
+        made.left = dict(self.left)
+        return made
 
     def _counts(self, pods: Iterable[Pod]) -> dict[Key, int]:
         counts: dict[Key, int] = {}
