@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from kubetide.nodes.consolidation.memory import pause_after
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint
 from kubetide.nodes.registry.failures import is_zero_or_max
@@ -94,9 +95,15 @@ def is_open(state: State, name: str, now: Instant) -> bool:
     age = age_of(node, now)
     if age is None or age < state.settings.scale_down_delay_after_add or is_disabled(node):
         return False
-    if state.memory.consolidation.failed.get(name, now) > now:
+    if state.memory.consolidation.failed.get(name, now) > now or _has_failed_lately(state, name, now):
         return False
     return not (state.health(name).unready or has_taint(node, TO_BE_DELETED) or state.is_leaving(name))
+
+
+def _has_failed_lately(state: State, name: str, now: Instant) -> bool:
+    """Return whether the node's last deletion failed; the pause grows with each failure."""
+    failed = state.memory.scale_down.failures.get(name)
+    return failed is not None and abs(between(failed.last, now)) < pause_after(failed.count)
 
 
 def candidate_of(

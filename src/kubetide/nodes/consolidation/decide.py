@@ -15,8 +15,8 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.expected_pods import note_gone
 from kubetide.nodes.consolidation.idle import idle_nodes, idle_reasons
 from kubetide.nodes.consolidation.keeping import left_of_budget
-from kubetide.nodes.consolidation.memory import MOST_TIMES, Move, undone_again
-from kubetide.nodes.consolidation.progress import AGAIN, advance, reason_of
+from kubetide.nodes.consolidation.memory import AGAIN, LONGEST_PAUSE, MOST_TIMES, Move, undone_again
+from kubetide.nodes.consolidation.progress import advance, reason_of
 from kubetide.nodes.consolidation.search import find_moves
 from kubetide.nodes.decision import (
     Action,
@@ -148,8 +148,11 @@ def _may_search(state: State, tick: Tick, now: Instant) -> bool:
 def _forget(state: State, now: Instant) -> None:
     memory = state.memory.consolidation
     memory.failed = {
-        name: until for name, until in memory.failed.items() if until > now and name in state.nodes
+        name: until
+        for name, until in memory.failed.items()
+        if name in state.nodes and after(until, LONGEST_PAUSE) > now
     }
+    memory.given_up = {name: times for name, times in memory.given_up.items() if name in memory.failed}
     memory.closing = {name: since for name, since in memory.closing.items() if name in state.nodes}
     there = {name for move in memory.moves for name in move.nodes} | set(state.memory.scale_down.unneeded)
     memory.reasons = {

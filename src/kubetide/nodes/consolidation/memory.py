@@ -6,7 +6,7 @@ import msgspec
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after
+from kubetide.units.time import Duration, Instant, after, minutes
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,6 +50,17 @@ def undone_again(before_this: Undone | None, shortest: Duration, now: Instant) -
     return Undone(times, after(now, Duration(shortest << times)))
 
 
+AGAIN: Duration = minutes(30)
+"""How long a node is left alone after a move that failed; twice as long after each further one."""
+_MOST_DOUBLINGS = 4
+LONGEST_PAUSE = Duration(AGAIN << _MOST_DOUBLINGS)
+
+
+def pause_after(failures: int) -> Duration:
+    """Return how long a node is left alone after that many moves in a row that failed (at least one)."""
+    return Duration(AGAIN << min(failures - 1, _MOST_DOUBLINGS))
+
+
 class GonePod(msgspec.Struct, frozen=True):
     """A deleted pod, and when the loop saw that."""
 
@@ -68,7 +79,8 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         moves: Under way.
         closing: Node -> since when it takes no new pods, as others on it are awaited that cannot be evicted.
         next_search: When moves are looked for again.
-        failed: Node -> until when it is not tried again, as its move was given up.
+        failed: Node -> until when it is not tried again, as its move was given up; remembered for a while longer.
+        given_up: Node in ``failed`` -> how many of its moves were given up in a row.
         removed_at: Group -> when consolidation last removed a node of it.
         undone: By group.
         bought: Group -> (when, number) of nodes that were bought, or kept and used, within the remembered time.
@@ -83,6 +95,7 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     closing: dict[str, Instant] = {}
     next_search: Instant | None = None
     failed: dict[str, Instant] = {}
+    given_up: dict[str, int] = {}
     removed_at: dict[str, Instant] = {}
     undone: dict[str, Undone] = {}
     bought: dict[str, tuple[tuple[Instant, int], ...]] = {}
@@ -91,6 +104,11 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     reasons: dict[str, str] = {}
     gone_since: tuple[Pod, ...] = ()
     gone: tuple[GonePod, ...] = ()
+
+    def give_up(self, name: str, now: Instant) -> None:
+        """Leave a node alone whose move is given up, for longer each time."""
+        self.given_up[name] = self.given_up.get(name, 0) + 1
+        self.failed[name] = after(now, pause_after(self.given_up[name]))
 
     def add_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
         """Note a deleted pod; the next decision fills in the time."""

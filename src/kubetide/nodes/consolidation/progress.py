@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -25,8 +25,6 @@ from kubetide.units.time import Duration, Instant, after, minutes
 
 PATIENCE: Duration = minutes(30)
 """How long a move waits for pods that end by themselves, or for free capacity, before it is given up."""
-AGAIN: Duration = minutes(30)
-"""How long the nodes of a move that was given up are left alone."""
 
 
 @dataclass(slots=True)
@@ -58,17 +56,24 @@ def advance(state: State, now: Instant) -> Progress:
                 _give_up(state, left, moved, found, now)
     finally:
         state.snapshot.revert()
-    memory.moves = tuple(going)
     within_disruption_budgets(state, found.plan, now)
     found.plan = within_budgets(state, found.plan, now)
+    begun = {one.node for one in (*found.plan.empty, *found.plan.drain)}
+    # A deletion that fails is begun again by another move, after a pause.
+    rest = [_without(move, begun) for move in going]
+    memory.moves = tuple(move for move in rest if move.nodes)
     for one in (*found.plan.empty, *found.plan.drain):
         memory.removed_at[one.group] = now
     return found
 
 
 def _still_there(state: State, move: Move) -> Move:
-    deletions = state.memory.scale_down.deletions
-    nodes = tuple(name for name in move.nodes if name in state.nodes and name not in deletions)
+    gone = {name for name in move.nodes if name not in state.nodes}
+    return _without(move, gone | state.memory.scale_down.deletions.keys())
+
+
+def _without(move: Move, gone: Collection[str]) -> Move:
+    nodes = tuple(name for name in move.nodes if name not in gone)
     return move if nodes == move.nodes else replace(move, nodes=nodes)
 
 
@@ -182,7 +187,7 @@ def _refused(
 
 def _give_up(state: State, move: Move, why: str, found: Progress, now: Instant) -> None:
     for name in move.nodes:
-        state.memory.consolidation.failed[name] = after(now, AGAIN)
+        state.memory.consolidation.give_up(name, now)
         state.memory.consolidation.reasons.pop(name, None)
         found.reasons.append(reason("ConsolidationGivenUp", name, why=why))
 

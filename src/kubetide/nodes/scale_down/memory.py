@@ -161,7 +161,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         hints: Pod (by ``hint_key``) -> the node that took it in the last simulation.
         deletions: Node -> its deletion in flight.
         results: Node -> how its deletion ended, until the next report.
-        failures: Node -> its removals that failed in this process, for explanations; no decision reads them.
+        failures: Node -> its removals that failed in this process, for explanations and consolidation; scale-down decides nothing by them.
         last_update, shortest_interval: When nodes were last evaluated, and the shortest time between.
         last_delete, last_failure, last_delete_of, last_failure_of: For the delays; ``_of`` by group.
         recent_deletions, recent_evictions: (when, how many) within the last hour, for the caps.
