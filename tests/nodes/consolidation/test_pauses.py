@@ -1,14 +1,14 @@
-"""How long consolidation leaves nodes alone: longer after each move that failed."""
+"""How long consolidation leaves nodes alone: longer after each move that failed, and no longer where the clock is set back."""
 
 from __future__ import annotations
 
 from tests.nodes.consolidation.fleet import Fleet, priced
-from tests.nodes.frozen import pod
+from tests.nodes.frozen import START, pod
 
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.scale_down.deletion.deletions import note_failure
 from kubetide.nodes.state import Gone
-from kubetide.units.time import between, hours, minutes
+from kubetide.units.time import before, between, hours, minutes
 
 LARGE, SMALL = priced("large", 16, 0.8), priced("small", 4, 0.2)
 
@@ -54,3 +54,27 @@ def test_a_node_that_cannot_be_drained_is_tried_seldom():
     """Half a day of drains that fail are five, as the pause grows to eight hours."""
     made = two_nodes(Undrainable).run(hours(14), step=minutes(2))
     assert len(begun(made, "ConsolidationBegun")) == 5
+
+
+def test_a_clock_that_is_set_back_holds_nothing_up():
+    """The next search is a minute away by the old clock and by the new one."""
+    made = Fleet([LARGE, SMALL], {"large": [[2000]]}, more=[pod("much", cpu="9", node="large-0")])
+    made.run(minutes(2))
+    made.now = before(made.now, hours(1))
+    made.apply(gone=Gone(pods=(("default", "much"),)))
+    assert made.run(minutes(5)).kinds() == {"small": 1}
+    assert made.now < START
+
+
+def test_a_pause_is_as_long_where_the_clock_is_set_back():
+    """Half an hour after the move was given up, of which ten minutes had passed, the node is tried again."""
+    made = two_nodes()
+    made.run(minutes(1))
+    made.apply(pods=(pod("late", cpu="1500m", node="small-1"),))
+    while not begun(made, "ConsolidationGivenUp"):
+        made.run(minutes(1))
+    made.apply(gone=Gone(pods=(("default", "late"),)))
+    made.run(minutes(10))
+    made.now = before(made.now, hours(1))
+    assert len(made.run(minutes(18)).chosen) == 1
+    assert len(made.run(minutes(4)).chosen) == 2

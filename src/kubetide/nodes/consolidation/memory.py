@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, minutes
+from kubetide.units.time import Duration, Instant, after, before, between, minutes
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,6 +80,7 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         moves: Under way.
         closing: Node -> since when it takes no new pods, as others on it are awaited that cannot be evicted.
         next_search: When moves are looked for again.
+        decided: When the last tick decided.
         failed: Node -> until when it is not tried again, as its move was given up; remembered for a while longer.
         given_up: Node in ``failed`` -> how many of its moves were given up in a row.
         removed_at: Group -> when consolidation last removed a node of it.
@@ -94,6 +96,7 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     moves: tuple[Move, ...] = ()
     closing: dict[str, Instant] = {}
     next_search: Instant | None = None
+    decided: Instant | None = None
     failed: dict[str, Instant] = {}
     given_up: dict[str, int] = {}
     removed_at: dict[str, Instant] = {}
@@ -109,6 +112,27 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         """Leave a node alone whose move is given up, for longer each time."""
         self.given_up[name] = self.given_up.get(name, 0) + 1
         self.failed[name] = after(now, pause_after(self.given_up[name]))
+
+    def follow_clock(self, now: Instant) -> None:
+        """Note the time. Where the clock was set back since the last tick, all times are set back as far: pauses end after as long as they would have."""
+        back = between(now, self.decided) if self.decided is not None else Duration(0)
+        self.decided = now
+        if back <= 0:
+            return
+        if self.next_search is not None:
+            self.next_search = before(self.next_search, back)
+        self.moves = tuple(replace(one, since=before(one.since, back)) for one in self.moves)
+        self.closing = {name: before(at, back) for name, at in self.closing.items()}
+        self.failed = {name: before(at, back) for name, at in self.failed.items()}
+        self.removed_at = {group: before(at, back) for group, at in self.removed_at.items()}
+        self.undone = {
+            group: replace(one, until=before(one.until, back)) for group, one in self.undone.items()
+        }
+        self.bought = {
+            group: tuple((before(at, back), number) for at, number in uses)
+            for group, uses in self.bought.items()
+        }
+        self.gone = tuple(replace(one, at=before(one.at, back)) for one in self.gone)
 
     def add_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
         """Note a deleted pod; the next decision fills in the time."""
