@@ -62,6 +62,14 @@ def test_nodes_of_one_move_keep_the_total_of_the_cluster_together():
     assert made.kinds() == {"old": 2, "new": 1}
 
 
+def test_no_node_is_bought_where_an_empty_one_goes_for_nothing():
+    """The minimum lets one of two nodes go: the empty one does, and the other is not replaced."""
+    groups = [priced("old", 8, 0.8, minimum=1), priced("new", 4, 0.2)]
+    made = Fleet(groups, {"old": [[], [3500]]}).run(minutes(10))
+    assert made.kinds() == {"old": 1}
+    assert not made.chosen
+
+
 def test_no_pods_are_planned_onto_a_node_that_is_replaced():
     """The replaced node is empty in the search; what only it would take has no place."""
     groups = [priced("old", 8, 0.4, maximum=1), priced("new", 8, 0.365), priced("other", 4, 0.5)]

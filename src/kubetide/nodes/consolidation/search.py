@@ -94,6 +94,10 @@ class _Searching:
         # Nodes that are to go themselves are no place for others' pods.
         for name in (*self._closed, *state.memory.scale_down.unneeded):
             self._simulation.close(name)
+        # Scale-down removes unneeded nodes for nothing: limits that keep some nodes are reached by these first.
+        for name in state.memory.scale_down.unneeded:
+            if name in state.nodes and name not in self._closed:
+                self._limits.take(name, ())
         last = state.memory.last_scale_up or state.memory.started or now
         # So long nothing has been bought for pods: so long, it is expected, nothing will be.
         self._calm = max(0, between(last, now)) / hours(1)
