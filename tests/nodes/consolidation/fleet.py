@@ -144,11 +144,11 @@ class Fleet(frozen.World):
         self.apply(pods=(waiting,))
 
     def apply(self, *, nodes=(), pods=(), gone=None):
-        self.state.apply(
-            Delta(
-                step="update", nodes=nodes, pods=pods, gone=gone or Gone(), groups=tuple(self.groups.values())
-            )
-        )
+        self.gather(nodes=nodes, pods=pods, gone=gone or Gone())
+
+    def gather(self, **changes):
+        """Apply changes of any kind, with the groups as they are."""
+        self.state.apply(Delta(groups=tuple(self.groups.values()), **changes))
 
     def _do(self, action):
         return super()._do(action) if not isinstance(action, (AddTaint, RemoveTaint)) else Outcome()

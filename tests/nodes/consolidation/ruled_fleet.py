@@ -17,7 +17,7 @@ from tests.objects import samples
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.volumes import VolumeChanges
-from kubetide.nodes.records.delta import Delta, Gone
+from kubetide.nodes.records.delta import Gone
 from kubetide.objects.resource import ResourceClaim
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim
 from kubetide.scheduling import classify_unbound
@@ -130,9 +130,6 @@ class RuledFleet(Fleet):
             for at, pods in enumerate(nodes):
                 for number, (rule, cpu) in enumerate(pods):
                     self._start(f"{rule}-{group}-{at}-{number}", rule, cpu, f"{group}-{at}")
-
-    def gather(self, **changes):
-        self.state.apply(Delta(groups=tuple(self.groups.values()), **changes))
 
     def rule_of(self, pod):
         return (pod.metadata.labels or {}).get("rule", "")

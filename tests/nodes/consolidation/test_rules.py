@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from tests.nodes.consolidation.fleet import Fleet, priced
 from tests.nodes.consolidation.ruled_fleet import RULES, STAYS, RuledFleet, ruled_group
 from tests.nodes.frozen import pod
+from tests.nodes.requests import buffer, pod_template
 
+from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.units.quantity import milli
 from kubetide.units.time import hours, minutes
 
@@ -60,6 +62,19 @@ def test_nodes_of_one_move_keep_the_total_of_the_cluster_together():
     flags = {"cores_total": "15:320", "scale_down_utilization_threshold": 0.1}
     made = Fleet(groups, {"old": [[7900], [2900], [2900]]}, **flags).run(minutes(4))
     assert made.kinds() == {"old": 2, "new": 1}
+
+
+def test_reserved_capacity_moves_without_evictions():
+    """Placeholder pods of a CapacityBuffer need a place as pods do; what they cost to move is nothing."""
+    flags = {"capacity_buffer_controller_enabled": True, "capacity_buffer_pod_injection_enabled": True}
+    groups = [priced(*LARGE), priced(*SMALL), priced("medium", 12, 0.5)]
+    made = Fleet(groups, {"large": [[2000]]}, **flags)
+    spare = buffer("spare", podTemplateRef={"name": "big"}, replicas=3)
+    made.gather(
+        capacity=CapacityChanges(capacity_buffers=(spare,), pod_templates=(pod_template("big", cpu="3"),))
+    )
+    assert made.run(minutes(5)).kinds() == {"medium": 1}
+    assert [one.fields["evictions"] for one in made.chosen] == [1]
 
 
 def test_no_node_is_bought_where_an_empty_one_goes_for_nothing():

@@ -12,6 +12,7 @@ from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, settle
 from kubetide.nodes.scale_down.facts import NodeFacts
+from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.eligibility import candidates as eligible
 from kubetide.nodes.scale_down.unneeded.eligibility import ignores_daemon_sets, is_disabled
 from kubetide.nodes.state import State
@@ -31,7 +32,8 @@ class Candidate:
     """A node that may be removed.
 
     Attributes:
-        moves: The pods to be evicted.
+        moves: The pods that need another place.
+        evictions: How many of them are there: the others are planned, or reserve capacity.
         ending: Pods that may not be evicted and end by themselves: they are waited for.
         load: What all of these ask for, the number of pods among it.
         capacity: What the node offers.
@@ -43,6 +45,7 @@ class Candidate:
     group: str
     facts: NodeFacts
     moves: Moves
+    evictions: int
     ending: tuple[Pod, ...]
     load: Mapping[str, int]
     capacity: Mapping[str, int]
@@ -127,12 +130,15 @@ def candidate_of(
     if not end_soon(facts.node, ending, context.now):
         return None
     wait = max((age_of(pod, context.now) or 0 for pod in ending), default=0) / hours(1)
-    disruption = settings.consolidation_eviction_price * len(moves.pods) + price * wait
+    there = (state.pods.get(key_of(pod)) for pod in moves.pods)
+    evictions = sum(pod is not None and pod.spec.node_name == name for pod in there)
+    disruption = settings.consolidation_eviction_price * evictions + price * wait
     return Candidate(
         name=name,
         group=group.id,
         facts=facts,
         moves=moves,
+        evictions=evictions,
         ending=ending,
         load=load_of((*moves.pods, *ending)),
         capacity=node_allocatable(facts.node),

@@ -63,7 +63,7 @@ def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Searc
 
 
 def _by_disruption(one: Candidate) -> tuple[float, str]:
-    return -one.value / (1 + len(one.moves.pods)), one.name
+    return -one.value / (1 + one.evictions), one.name
 
 
 class _Searching:
@@ -190,7 +190,7 @@ class _Searching:
                 buy="" if target is None else target.group,
                 into=into,
                 saving=round(saving, 6),
-                evictions=sum(len(one.moves.pods) for one in some),
+                evictions=sum(one.evictions for one in some),
                 removed=tuple(dict.fromkeys(one.group for one in some)),
             )
         )
