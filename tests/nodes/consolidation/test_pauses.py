@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.nodes.consolidation.fleet import Fleet, priced
 from tests.nodes.frozen import START, pod
 
+from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.scale_down.deletion.deletions import note_failure
 from kubetide.nodes.state import Gone
-from kubetide.units.time import before, between, hours, minutes
+from kubetide.units.time import after, before, between, format_rfc3339, hours, minutes
 
 LARGE, SMALL = priced("large", 16, 0.8), priced("small", 4, 0.2)
 
@@ -74,7 +75,12 @@ def test_a_pause_is_as_long_where_the_clock_is_set_back():
     while not begun(made, "ConsolidationGivenUp"):
         made.run(minutes(1))
     made.apply(gone=Gone(pods=(("default", "late"),)))
+    until = format_rfc3339(after(made.now, minutes(30)))
     made.run(minutes(10))
+    reported = explain_node(made.state, "small-0", made.now).consolidated
+    assert reported.startswith(
+        f"it is left alone until {until}, as a move was given up: pod default/small-0-p0 fits on"
+    )
     made.now = before(made.now, hours(1))
     assert len(made.run(minutes(18)).chosen) == 1
     assert len(made.run(minutes(4)).chosen) == 2

@@ -157,6 +157,7 @@ def _forget(state: State, now: Instant) -> None:
     memory.given_up = {name: times for name, times in memory.given_up.items() if name in memory.failed}
     memory.closing = {name: since for name, since in memory.closing.items() if name in state.nodes}
     there = {name for move in memory.moves for name in move.nodes} | set(state.memory.scale_down.unneeded)
+    there |= {name for name, until in memory.failed.items() if until > now}
     memory.reasons = {
         name: text for name, text in memory.reasons.items() if name in there and name in state.nodes
     }

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, before, between, minutes
+from kubetide.units.time import Duration, Instant, after, before, between, format_rfc3339, minutes
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -108,10 +108,11 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     gone_since: tuple[Pod, ...] = ()
     gone: tuple[GonePod, ...] = ()
 
-    def give_up(self, name: str, now: Instant) -> None:
+    def give_up(self, name: str, why: str, now: Instant) -> None:
         """Leave a node alone whose move is given up, for longer each time."""
         self.given_up[name] = self.given_up.get(name, 0) + 1
-        self.failed[name] = after(now, pause_after(self.given_up[name]))
+        until = self.failed[name] = after(now, pause_after(self.given_up[name]))
+        self.reasons[name] = f"it is left alone until {format_rfc3339(until)}, as a move was given up: {why}"
 
     def follow_clock(self, now: Instant) -> None:
         """Note the time. Where the clock was set back since the last tick, all times are set back as far: pauses end after as long as they would have."""

@@ -187,8 +187,7 @@ def _refused(
 
 def _give_up(state: State, move: Move, why: str, found: Progress, now: Instant) -> None:
     for name in move.nodes:
-        state.memory.consolidation.give_up(name, now)
-        state.memory.consolidation.reasons.pop(name, None)
+        state.memory.consolidation.give_up(name, why, now)
         found.reasons.append(reason("ConsolidationGivenUp", name, why=why))
 
 
