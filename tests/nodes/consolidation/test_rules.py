@@ -148,7 +148,9 @@ def test_no_rule_is_broken_and_no_fleet_is_moved_for_ever(drawn):
     assert made.price <= price + 1e-9
     assert not made.waiting()
     assert stay <= {pod.metadata.name for pod in made.state.pods.values()}
-    assert not [node.metadata.name for node in made.state.nodes.values() if node.spec.taints]
+    # An unneeded node that a limit keeps has a soft taint for as long.
+    taints = [taint for node in made.state.nodes.values() for taint in node.spec.taints or ()]
+    assert not [taint.key for taint in taints if taint.effect != "PreferNoSchedule"]
     for one in made.chosen:
         bought = one.fields["why"].partition("a node of group ")[2].partition(" ")[0]
         assert bought != one.subject.split("-")[0]
