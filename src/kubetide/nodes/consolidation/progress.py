@@ -200,4 +200,4 @@ def reason_of(move: Move) -> str:
     """Return a description of a move, for explanations."""
     others = f", together with {len(move.nodes) - 1} more" if len(move.nodes) > 1 else ""
     way = f"a node of group {move.buy} replaces it{others}" if move.buy else "its pods fit on other nodes"
-    return f"{way}: saves {move.saving:.4g} an hour for {move.evictions} evictions"
+    return f"{way}: saves {move.saving:.4g} an hour for {move.evictions} {'eviction' if move.evictions == 1 else 'evictions'}"
