@@ -161,15 +161,23 @@ def scenario(series: Series, policy: Policy, metric: str, *, nodes: bool, target
 
 
 def run(
-    series: Series, name: str, metric: str, *, nodes: bool, seed: int, target: int = TARGET
+    series: Series,
+    name: str,
+    metric: str,
+    *,
+    nodes: bool,
+    seed: int,
+    target: int = TARGET,
+    keep: Path | None = None,
 ) -> dict[str, Any]:
-    """Return the figures of a series under a policy."""
+    """Return the figures of a series under a policy; its records stay in ``keep``, by series and policy."""
     series = series.in_fine_units()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
+        out = folder / "out" if keep is None else keep / series.name / name
         (folder / "load.txt").write_text("\n".join(map(repr, series.values.tolist())))
         reported = scenario(series, POLICIES[name], metric, nodes=nodes, target=target)
-        result = run_simulation(reported, base=folder, out=folder / "out", seed=seed, warn=lambda _: None)
+        result = run_simulation(reported, base=folder, out=out, seed=seed, warn=lambda _: None)
         service, timeline = result.summary.services[0], result.timeline
         line = timeline.services["site"]
         found: dict[str, Any] = {
@@ -180,7 +188,7 @@ def run(
             "node_cost": round(timeline.cost[-1], 4) if nodes else 0.0,
             "rescales": service.rescales,
             "nodes_bought": sum(m.change for m in timeline.marks if m.loop == "nodes" and m.change > 0),
-            "evictions": _evictions(folder / "out") if nodes else 0,
+            "evictions": _evictions(out) if nodes else 0,
         }
         if result.violations:
             found["violations"] = list(result.violations)
@@ -197,6 +205,7 @@ def figures_of(
     jobs: int,
     results: Results,
     target: int = TARGET,
+    keep: Path | None = None,
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the figures of all pairs, by series and policy; what is among the results is not run again."""
     targets = {name: TARGET if name.startswith("classic") else target for name in policies}
@@ -211,7 +220,7 @@ def figures_of(
     # A process a run: what a long one has allocated goes with it.
     with ProcessPoolExecutor(jobs, max_tasks_per_child=1, mp_context=get_context("spawn")) as pool:
         going = {
-            pool.submit(run, one, name, metric, nodes=nodes, seed=seed, target=targets[name]): (
+            pool.submit(run, one, name, metric, nodes=nodes, seed=seed, target=targets[name], keep=keep): (
                 one.name,
                 name,
             )
@@ -309,6 +318,11 @@ def main() -> int:
     parser.add_argument(
         "--results", type=Path, help="a file that ended runs are added to; those it has are not run again"
     )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        help="a folder for the records of each run, as SERIES/POLICY, for kubetide explain",
+    )
     said = parser.parse_args()
     try:
         series = [parse_series(text) for text in said.series] or given(said.data)
@@ -329,6 +343,7 @@ def main() -> int:
         jobs=said.jobs,
         results=results,
         target=said.target,
+        keep=said.keep,
     )
     loads = [float(one.values.sum()) * (one.step / seconds(1)) for one in series]
     total = {policy: summed([found[one.name][policy] for one in series], loads) for policy in policies}
