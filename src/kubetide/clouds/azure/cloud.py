@@ -8,7 +8,6 @@ read of each change that goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.azure.api import ComputeApi
@@ -25,6 +24,7 @@ from kubetide.clouds.azure.skus import InstanceType
 from kubetide.clouds.azure.template import GPU_LABEL, described
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
 from kubetide.clouds.common.ledger import Ledger
+from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.ports.clock import Clock
@@ -33,12 +33,6 @@ from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration
 
 _AT_ONCE = 8
-
-
-class _Group(NamedTuple):
-    name: str
-    least: int
-    most: int
 
 
 class AzureCloud(Cloud):
@@ -67,10 +61,8 @@ class AzureCloud(Cloud):
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._api, self._settings, self._clock, self._types = api, settings, clock, types
-        self._explicit = {
-            spec.name.lower(): _Group(spec.name, spec.min_size, spec.max_size) for spec in settings.nodes
-        }
-        self._groups: dict[str, _Group] = dict(self._explicit)
+        self._explicit = {spec.name.lower(): spec for spec in settings.nodes}
+        self._groups = dict(self._explicit)
         self._warn = warn
         self._left_out: set[str] = set()
         self._sets: dict[str, ScaleSet] = {}
@@ -141,7 +133,7 @@ class AzureCloud(Cloud):
             if bounds is None or key in self._explicit or key in self._deleted:
                 continue
             try:
-                self._groups[key] = _Group(one.name, *set_bounds(bounds, one.tags or {}))
+                self._groups[key] = NodeSpec(one.name, *set_bounds(bounds, one.tags or {}))
             except CloudError as error:
                 self._leave_out(f"scale set {one.name} is left out: {error}; correct its tags min and max")
         self._sets = listed
@@ -199,14 +191,16 @@ class AzureCloud(Cloud):
 
     async def _reading(self, key: str) -> GroupReading:
         group, scale_set = self._groups[key], self._sets.get(key)
-        reading = GroupReading(id=group.name, min_size=group.least, max_size=group.most, debug=group.name)
+        reading = GroupReading(
+            id=group.name, min_size=group.min_size, max_size=group.max_size, debug=group.name
+        )
         if scale_set is None:
             missing = self._lost.get(key) or f"could not find vmss: {group.name}"
             return reading._replace(instances=(), target_error=missing, template_error=missing)
         target, target_error = await attempt(self._target(key))
         machines, machines_error = await attempt(self._machines_of(key))
         reading = self._described(scale_set, reading)
-        obstacle = self._patterns.obstacle(key, group.most)
+        obstacle = self._patterns.obstacle(key, group.max_size)
         return reading._replace(
             target=target,
             target_error=target_error,
@@ -246,7 +240,7 @@ class AzureCloud(Cloud):
             self._candidates = in_order(
                 candidate
                 for key, group in self._groups.items()
-                for candidate in self._patterns.candidates(key, group.most, self._types, self._view)
+                for candidate in self._patterns.candidates(key, group.max_size, self._types, self._view)
             )
         return self._candidates
 
@@ -315,7 +309,7 @@ class AzureCloud(Cloud):
     async def _increase(self, group_id: str, delta: int) -> tuple[str, str]:
         check_increase(delta)
         key, scale_set = await self._known(group_id)
-        target = increased(await self._target(key), delta, self._groups[key].most)
+        target = increased(await self._target(key), delta, self._groups[key].max_size)
         size, operation = await self._ledger.resize(key, delta, self._set_capacity(key, scale_set, target))
         self._note_size(key, size)
         return key, operation
@@ -362,7 +356,7 @@ class AzureCloud(Cloud):
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete these machines in one call; those that are being deleted already are left out. Raises CloudError."""
         key, scale_set = await self._known(group_id)
-        target, least = await self._target(key), self._groups[key].least
+        target, least = await self._target(key), self._groups[key].min_size
         if not force:
             check_delete(target, least, 1)
         await self._machines_of(key)
