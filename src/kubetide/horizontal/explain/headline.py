@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from kubetide.explain.reasons import Reason
 from kubetide.horizontal.decision import Verdict
+from kubetide.horizontal.explain.metrics import MetricExplanation
 from kubetide.horizontal.explain.windows import DOWN, UP, Window
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.memory import ScaleEvents
@@ -19,23 +20,6 @@ _HOLDING: Final = frozenset(
 """Reasons for another number than policies and bounds allow."""
 
 _ENDINGS: Final = frozenset({"RescalePlanned", "NothingToDo"})
-
-
-class _Metric(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def value(self) -> str: ...
-    @property
-    def working(self) -> Reason | None: ...
-    @property
-    def unplaced(self) -> tuple[str, ...]: ...
-    @property
-    def proposed(self) -> int | None: ...
-    @property
-    def problem(self) -> str: ...
 
 
 def holds_of(
@@ -60,7 +44,7 @@ def holds_of(
 
 
 def headline(
-    verdict: Verdict, metrics: Sequence[_Metric], holds: Sequence[str], reasons: Sequence[Reason]
+    verdict: Verdict, metrics: Sequence[MetricExplanation], holds: Sequence[str], reasons: Sequence[Reason]
 ) -> str:
     """Return the answer in one line."""
     current, desired = verdict.current, verdict.desired
@@ -83,7 +67,7 @@ def headline(
     return f"{have} and {wants}: nothing holds it back.{failing}"
 
 
-def _by(verdict: Verdict, metrics: Sequence[_Metric]) -> str:
+def _by(verdict: Verdict, metrics: Sequence[MetricExplanation]) -> str:
     """Name the metric that made the largest proposal, if one did, with its value."""
     found = next((one for one in metrics if one.working and one.proposed == verdict.raw), None)
     if verdict.fallback or found is None or found.working is None:
