@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.horizontal import worlds
 
@@ -85,7 +86,7 @@ def test_each_direction_has_its_own_window():
         pytest.param(state_of(150, hpa=worlds.hpa(maximum=5)), "maxReplicas holds it at 5, so it is to be scaled to 5 now.", id="maximum"),
         pytest.param(state_of(150, hpa=worlds.hpa(maximum=4)), "maxReplicas holds it at 4, so it stays at 4.", id="at the maximum"),
         pytest.param(state_of(25, hpa=worlds.hpa(minimum=4)), "minReplicas holds it at 4, so it stays at 4.", id="minimum"),
-        pytest.param(state_of(900), "it may at most double, or grow to 4, at once (8), so it is to be scaled to 8 now.", id="doubled"),
+        pytest.param(state_of(900), "the default scale-up limit (double, or 4) allows no more than 8 at once, so it is to be scaled to 8 now.", id="doubled"),
         pytest.param(state_of(150, hpa=policies("scaleUp", select="Disabled")), "its behavior disables scale-up, so it stays at 4.", id="disabled"),
         pytest.param(state_of(150, hpa=policies("scaleUp")), "the scale-up policies allow no more than 5 at once, so it is to be scaled to 5 now.", id="policy"),
         pytest.param(state_of(25, hpa=policies("scaleDown"), downs=((20, 1),)), "the scale-down policies allow no fewer than 4 until 2026-03-02T08:00:40Z, so it stays at 4.", id="policy that is used up"),
@@ -125,6 +126,25 @@ def test_metrics_that_fail_are_in_the_first_line():
     )
     one_eyed = state_of(150, hpa=worlds.hpa(metrics=[worlds.utilization(50), queue]))
     assert "and is to be scaled to 6 now. A metric fails: external queue: " in answer(one_eyed)
+
+
+def test_a_number_that_no_metric_made_says_where_it_comes_from():
+    """A fallback stands in for metrics that fail."""
+    queue = worlds.external({"averageValue": "10"})
+    fallback = {"horizontal.kubetide.io/fallback": "static=6"}
+    hpa = msgspec.structs.replace(worlds.hpa(metrics=[queue]), annotations=fallback)
+    assert answer(state_of(100, hpa=hpa)).startswith(
+        "It has 4 replicas, wants 6 (its fallback), and is to be scaled to 6 now. A metric fails: external queue: "
+    )
+
+
+def test_a_scale_that_cannot_be_read_has_no_number():
+    """Nobody knows how many replicas there are: 0 would be wrong."""
+    unread = worlds.scale(error="forbidden", error_stage="query")
+    state = worlds.state_of(hpas=[worlds.hpa()], pods=[], scales=[unread], usage={})
+    assert answer(state).startswith(
+        "How many replicas it has is not known: the scale of the target cannot be read: "
+    )
 
 
 def test_an_hpa_that_asks_no_metrics_says_why():

@@ -14,6 +14,7 @@ from kubetide.horizontal.core import HorizontalCore, encode_delta
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
 from kubetide.horizontal.entry import ENTRY
+from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.memory import MemoryEntry, Recommendation
 from kubetide.horizontal.options.annotations import PREFIX
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
@@ -93,6 +94,29 @@ def test_a_pause_holds_a_forecast_too(memory):
 
 
 @pytest.mark.parametrize(
+    ("maximum", "end"),
+    [
+        (100, "the default scale-up limit (double, or 4) allows no more than 30 at once, so it is to be scaled to 30 now."),
+        (20, "maxReplicas holds it at 20, so it is to be scaled to 20 now."),
+        (15, "maxReplicas holds it at 15, so it stays at 15."),
+    ],
+)  # fmt: skip
+def test_the_answer_names_what_limits_a_forecast(memory, maximum, end):
+    """Who reads how many pods are forecast, and sees fewer, is told why; also where the forecast changes nothing."""
+    answer = explain(state_of(memory, forecast="strict", spec={"maximum": maximum}), KEY, NOW).answer
+    assert answer.endswith(f" pods until it is over, and {end}")
+
+
+def test_a_forecast_that_changes_nothing_is_not_in_the_answer(memory):
+    """Where the HPA desires more than the forecast, only the pause holds it; a limit of both is named once."""
+    paused = explain(state_of(memory, pods=60, milli=190, forecast="strict", pause="all"), KEY, NOW)
+    assert len(paused.holds) == 1
+    assert "is paused" in paused.holds[0]
+    limited = explain(state_of(memory, milli=400, forecast="strict"), KEY, NOW)
+    assert limited.holds == ("the default scale-up limit (double, or 4) allows no more than 30 at once",)
+
+
+@pytest.mark.parametrize(
     ("milli", "limit", "more"), [(200, 200, True), (190, 200, False), (200, 400, False), (200, None, False)]
 )
 def test_a_load_at_the_cpu_limit_counts_more(milli, limit, more):
@@ -104,6 +128,8 @@ def test_a_load_at_the_cpu_limit_counts_more(milli, limit, more):
     assert (boosted > plain) is more
     assert strict == plain
     if more:
+        answer = explain(state_of(milli=milli, limit=limit, forecast="calendar"), KEY, NOW).answer
+        assert "wants 27 (as its pods are at their CPU limits)" in answer
         assert (plain, boosted) == (22, 27), "15 pods at 100 % of a target of 70 %, and that 1.25 times"
 
 

@@ -12,6 +12,7 @@ from tests.horizontal import worlds
 from kubetide.horizontal.core import HorizontalCore, encode_delta
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.entry import ENTRY
+from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.memory import MemoryEntry, Recommendation
 from kubetide.horizontal.options.annotations import PREFIX
 from kubetide.horizontal.reasons import reasons_of
@@ -58,6 +59,7 @@ def test_a_smooth_load_gets_fuller_pods(memory):
     assert verdict.raw == verdict.headroom == 53, "42 pods' worth of load at 80 %"
     result = absorb(state, decide(state, NOW), [])
     assert "HeadroomLearned" in {one.code for one in reasons_of(result.settlements[0], state.specs[KEY])}
+    assert "wants 53 (by learned headroom)" in explain(state, KEY, NOW).answer
 
 
 @pytest.mark.parametrize(("pods", "raw"), [(58, 58), (60, 53), (52, 52), (50, 53)])

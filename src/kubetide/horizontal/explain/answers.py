@@ -135,7 +135,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
     metrics = explain_metrics(state, spec, verdict, now)
     windows = () if verdict.raw is None else windows_of(state, spec, verdict, now)
     reasons = reasons_of(settled, spec, state.holds)
-    holds = holds_of(spec, verdict, windows, events, reasons, now)
+    holds = holds_of(state, spec, verdict, windows, reasons, now)
     return HpaExplanation(
         namespace=key[0],
         name=key[1],

@@ -12,21 +12,23 @@ from kubetide.horizontal.explain.windows import DOWN, UP, Window
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.memory import ScaleEvents
 from kubetide.horizontal.reasons import VOCABULARY
+from kubetide.horizontal.rules.evaluate import limit_of
+from kubetide.horizontal.rules.limits import Limited
+from kubetide.horizontal.state import State
 from kubetide.units.time import Instant, after, format_duration, format_rfc3339
 
-_HOLDING: Final = frozenset(
-    {"HeldUntilReady", "Paused", "ScaleDownHeld", "AdjustedByOption", "OutageHeld", "Forecast", "ForecastBy"}
-)
+_FORECASTS: Final = frozenset({"OutageHeld", "Forecast", "ForecastBy"})
+_HOLDING: Final = frozenset({"HeldUntilReady", "Paused", "ScaleDownHeld", "AdjustedByOption"})
 """Reasons for another number than policies and bounds allow."""
 
 _ENDINGS: Final = frozenset({"RescalePlanned", "NothingToDo"})
 
 
 def holds_of(
+    state: State,
     spec: Autoscaler,
     verdict: Verdict,
     windows: Sequence[Window],
-    events: ScaleEvents,
     reasons: Sequence[Reason],
     now: Instant,
 ) -> tuple[str, ...]:
@@ -37,9 +39,19 @@ def holds_of(
     if verdict.stabilized != verdict.raw:
         holds.append(_window_text(verdict.raw, verdict.stabilized, windows))
     if verdict.limited != verdict.stabilized:
-        holds.append(_limit_text(spec, verdict, events, now))
-    if verdict.desired != verdict.limited or verdict.adjusted:
-        holds += [VOCABULARY.text(reason) for reason in reasons if reason.code in _HOLDING]
+        holds.append(_limit_text(state, spec, Limited(verdict.limited, verdict.limit), now))
+    for reason in reasons:
+        if reason.code in _HOLDING:
+            holds.append(VOCABULARY.text(reason))
+        elif (
+            reason.code in _FORECASTS
+            and verdict.reactive is not None
+            and verdict.ahead.pods > verdict.reactive
+        ):
+            limit = _limit_of_forecast(state, spec, verdict, now)
+            # Where the same limit holds the proposal, the forecast changes nothing.
+            if limit not in holds:
+                holds += filter(None, (VOCABULARY.text(reason), limit))
     return tuple(holds)
 
 
@@ -56,21 +68,34 @@ def headline(
         if problems:
             return f"{have}, and keeps them, as it cannot tell how many it wants: {problems}."
         why = "; ".join(VOCABULARY.text(reason) for reason in reasons if reason.code not in _ENDINGS)
+        if verdict.stage == "unread":
+            return f"How many replicas it has is not known: {why}."
         return f"{have}{f' and is to be scaled to {desired} now' if verdict.rescale else ''}: {why}."
     failing = f" A metric fails: {problems}." if problems else ""
     wants = f"wants {verdict.raw}{_by(verdict, metrics)}"
     end = f"is to be scaled to {desired} now" if verdict.rescale else f"stays at {current}"
     if holds:
-        return f"{have} and {wants}, but {' and '.join(holds)}, so it {end}.{failing}"
+        return f"{have} and {wants}, but {joined(holds)}, so it {end}.{failing}"
     if verdict.rescale:
         return f"{have}, {wants}, and {end}.{failing}"
     return f"{have} and {wants}: nothing holds it back.{failing}"
 
 
+def joined(holds: Sequence[str]) -> str:
+    """Return holds as a part of a sentence."""
+    return ", and ".join(holds)
+
+
 def _by(verdict: Verdict, metrics: Sequence[MetricExplanation]) -> str:
-    """Name the metric that made the largest proposal, if one did, with its value."""
+    """Name what made the largest proposal: a metric with its value, or what stands in for it."""
+    if verdict.fallback:
+        return " (its fallback)"
+    if verdict.headroom is not None:
+        return " (by learned headroom)"
+    if verdict.beyond is not None:
+        return " (as its pods are at their CPU limits)"
     found = next((one for one in metrics if one.working and one.proposed == verdict.raw), None)
-    if verdict.fallback or found is None or found.working is None:
+    if found is None or found.working is None:
         return ""
     filled = found.working.fields.get("filled")
     pods = f", with {filled} {'pod' if filled == 1 else 'pods'} filled in" if filled else ""
@@ -95,19 +120,30 @@ def _window_text(raw: int, held: int, windows: Sequence[Window]) -> str:
     return f"the {name} window of {format_duration(window.length)} holds it at {held} until {until}"
 
 
-def _limit_text(spec: Autoscaler, verdict: Verdict, events: ScaleEvents, now: Instant) -> str:
-    """Name the bound or the policies that limit a stabilized number, and when they allow more."""
-    if verdict.limit == "TooManyReplicas":
-        return f"maxReplicas holds it at {verdict.limited}"
-    if verdict.limit == "TooFewReplicas":
-        return f"minReplicas holds it at {verdict.limited}"
-    upwards = verdict.limit == "ScaleUpLimit"
+def _limit_of_forecast(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> str:
+    """Name the limit that allows fewer pods now than are forecast; empty if none does."""
+    pods, current = verdict.ahead.pods, verdict.current
+    # Up to the current replicas a forecast only keeps pods; no limit is asked.
+    if pods <= current:
+        return ""
+    limited = limit_of(spec, state, pods, current, now)
+    return _limit_text(state, spec, limited, now) if limited.replicas < pods else ""
+
+
+def _limit_text(state: State, spec: Autoscaler, limited: Limited, now: Instant) -> str:
+    """Name the bound or the policies that limit a number, and when they allow more."""
+    if limited.reason == "TooManyReplicas":
+        return f"maxReplicas holds it at {limited.replicas}"
+    if limited.reason == "TooFewReplicas":
+        return f"minReplicas holds it at {limited.replicas}"
+    upwards = limited.reason == "ScaleUpLimit"
     rules = spec.up if upwards else spec.down
     if rules is None:
-        return f"it may at most double, or grow to 4, at once ({verdict.limited})"
+        return f"the default scale-up limit (double, or 4) allows no more than {limited.replicas} at once"
     direction = "up" if upwards else "down"
     if rules.select == "Disabled":
         return f"its behavior disables scale-{direction}"
+    events = state.events.get(spec.key, ScaleEvents())
     changes = events.ups if upwards else events.downs
     ends = [
         after(Instant(event.at), policy.period)
@@ -116,4 +152,4 @@ def _limit_text(spec: Autoscaler, verdict: Verdict, events: ScaleEvents, now: In
         if event.at > now - policy.period
     ]
     until = f" until {format_rfc3339(min(ends))}" if ends else " at once"
-    return f"the scale-{direction} policies allow no {'more' if upwards else 'fewer'} than {verdict.limited}{until}"
+    return f"the scale-{direction} policies allow no {'more' if upwards else 'fewer'} than {limited.replicas}{until}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import HpaExplanation, explain
+from kubetide.horizontal.explain.headline import joined
 from kubetide.loop.status import Overview, Table
 from kubetide.units.time import Instant
 
@@ -33,7 +34,7 @@ def limited_by(found: HpaExplanation) -> str:
     if found.proposal is None:
         return "; ".join(parts) or "its metrics are not asked"
     if found.holds:
-        parts.append(f"{' and '.join(found.holds)} ({found.proposal} proposed)")
+        parts.append(f"{joined(found.holds)} ({found.proposal} proposed)")
     return "; ".join(parts)
 
 
