@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
@@ -65,7 +66,7 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
         for one in buffer.status.conditions or ()
     ]
     copy, tick = _open(state, now)
-    found = _capacity(tick, buffer)
+    found = _capacities(tick, [buffer])[key]
     placed, left = found.placed, found.left
     total = found.there + found.coming + found.missing
     coming = f", {found.coming} of them on nodes that are on their way" if found.coming else ""
@@ -84,7 +85,7 @@ def capacity_of_buffers(state: State, now: Instant) -> dict[Key, Capacity]:
     if not state.capacity.buffers:
         return {}
     _, tick = _open(state, now)
-    return {key_of(buffer): _capacity(tick, buffer) for buffer in state.capacity.buffers}
+    return _capacities(tick, state.capacity.buffers)
 
 
 def _open(state: State, now: Instant) -> tuple[State, Tick]:
@@ -95,17 +96,26 @@ def _open(state: State, now: Instant) -> tuple[State, Tick]:
     return copy, tick
 
 
-def _capacity(tick: Tick, buffer: CapacityBuffer) -> Capacity:
-    placed: dict[str, int] = {}
-    coming = 0
+def _capacities(tick: Tick, buffers: Iterable[CapacityBuffer]) -> dict[Key, Capacity]:
+    """Return where the capacity of each buffer is; each pod of the tick is looked at once."""
+    placed: dict[str, Counter[str]] = {}
+    coming: Counter[str] = Counter()
+    left: dict[str, list[Pod]] = {}
     for pod, node in tick.demand.placed:
-        if _is_of(tick, pod, buffer):
+        if uid := _buffer_of(tick, pod):
             upcoming = tick.upcoming_nodes.get(node)
-            coming += upcoming is not None
+            coming[uid] += upcoming is not None
             where = f"node {node}" if upcoming is None else f"nodes of group {upcoming} that are on their way"
-            placed[where] = placed.get(where, 0) + 1
-    left = tuple(pod for pod in tick.demand.pods if _is_of(tick, pod, buffer))
-    return Capacity(placed, coming, left, _not_ready(buffer))
+            placed.setdefault(uid, Counter())[where] += 1
+    for pod in tick.demand.pods:
+        if uid := _buffer_of(tick, pod):
+            left.setdefault(uid, []).append(pod)
+    return {
+        key_of(one): Capacity(
+            placed.get(uid := one.metadata.uid, {}), coming[uid], tuple(left.get(uid, ())), _not_ready(one)
+        )
+        for one in buffers
+    }
 
 
 def _not_ready(buffer: CapacityBuffer) -> str:
@@ -116,7 +126,9 @@ def _not_ready(buffer: CapacityBuffer) -> str:
     return f"No capacity is reserved: {ready.message or ready.reason}."
 
 
-def _is_of(tick: Tick, pod: Pod, buffer: CapacityBuffer) -> bool:
+def _buffer_of(tick: Tick, pod: Pod) -> str:
+    """Return the uid of the buffer whose placeholder a pod is; empty for any other pod."""
+    if tick.demand.virtual.get(key_of(pod)) != BUFFERS:
+        return ""
     owner = controller_of(pod.metadata)
-    key = (pod.metadata.namespace, pod.metadata.name)
-    return tick.demand.virtual.get(key) == BUFFERS and owner is not None and owner.uid == buffer.metadata.uid
+    return "" if owner is None else owner.uid
