@@ -32,7 +32,7 @@ def test_a_node_is_replaced_by_a_cheaper_one():
     assert why.subject == "large-0"
     assert why.fields["saving"] == "0.6000"
     reported = explain_node(made.state, "large-0", made.now).consolidated
-    assert reported.startswith("a node of group small replaces it: saves 0.6 an hour for 1 eviction")
+    assert reported == "a node of group small replaces it: saves 0.6 an hour for 1 eviction"
     assert [event.reason for event in made.events if event.kind == "Node"] == ["DisruptionLaunching"]
     made.run(minutes(3))
     assert made.kinds() == {"small": 1}
