@@ -30,7 +30,7 @@ def after_loop(pods, vpas, *, lease=None, **settings):
 
 def rows_of(core):
     [table] = UPDATER.tables(core, NOW)
-    assert table.title == "pods whose requests are off"
+    assert table.title == "pods with outdated requests"
     return [row[:3] for row in table.rows]
 
 

@@ -45,7 +45,7 @@ def _tables(core: UpdaterCore, now: Instant) -> tuple[Table, ...]:
         (owner, len(pods), why, f"ask: kubetide explain update {min(pods)}")
         for (owner, why), pods in sorted(waiting.items())
     ]
-    return (Table("pods whose requests are off", _COLUMNS, tuple(rows)),)
+    return (Table("pods with outdated requests", _COLUMNS, tuple(rows)),)
 
 
 def _last_by_subject(reasons: Sequence[Reason]) -> dict[str, Reason]:
