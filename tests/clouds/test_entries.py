@@ -102,7 +102,7 @@ def test_a_part_of_a_template_that_cannot_be_read_is_that_groups_alone(vendor, p
         await here.clock.sleep(minutes(24 * 60))
         system, web = await cloud.refresh()
         assert (system.template, system.template_error, web.warnings) == (before, "", None)
-        assert f"of before serves on: the API's answer on {part[1]} cannot be read" in system.warnings[0]
+        assert f"is used: the API's answer on {part[1]} cannot be read" in system.warnings[0]
 
     asyncio.run(main())
 

@@ -57,9 +57,7 @@ def test_a_node_that_has_joined_and_is_not_ready_is_named():
     world.tick()
     world.now = after(START, minutes(1))
     world.tick(at=minutes(1), nodes=(joined(world, "n1", ready=False, spec=NOT_READY),))
-    said = (
-        "node n1 has joined at 2026-03-02T08:01:00Z and is not ready, with taint node.kubernetes.io/not-ready"
-    )
+    said = "node n1 joined at 2026-03-02T08:01:00Z and is not ready, with taint node.kubernetes.io/not-ready"
     status, sentence = explained(world)
     assert status == "waits"
     assert sentence.endswith(f"given up at 2026-03-02T08:15:00Z if it has not joined by then; {said}.")
@@ -95,7 +93,7 @@ def test_a_nominated_pod_says_onto_which_node_and_what_it_waits_for():
     assert {name: sentence for name, (_, sentence) in said.items()} == {
         "free": "It is nominated to node free of group g, which takes it: the scheduler binds it there when it looks at "
         "the pod again.",
-        "young": "It is nominated to node young of group g, and waits until it is ready: node young has joined at "
+        "young": "It is nominated to node young of group g, and waits until it is ready: node young joined at "
         "2026-03-02T07:59:00Z and is not ready, with taint node.kubernetes.io/not-ready.",
         "full": "It is nominated to node full of group g, and waits until pods that leave it have gone: default/z.",
         "small": "It is nominated to node small of group g, which does not take it now: Insufficient cpu (cpu: 3 "

@@ -16,7 +16,6 @@ def scale_down(**rules):
 
 
 CASES = [
-    # autoscalers
     (samples.hpa(maxReplicas=0, minReplicas=None), [
         "spec.maxReplicas: Required value: must be set and greater than 0",
         "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",

@@ -7,7 +7,6 @@ from tests.objects import samples
 from tests.objects.validating import problems
 
 CASES = [
-    # workloads
     (
         samples.workload(replicas=-1),
         ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],

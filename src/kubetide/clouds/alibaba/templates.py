@@ -109,12 +109,12 @@ class Templates:
         return build_node(name, configuration, size, self._region, zone=zone)
 
     def doubts(self, group: ScalingGroup) -> tuple[str, ...]:
-        """Return one sentence where the type of the group's machines is that of before, none otherwise."""
+        """Return a warning if the group's instance type could not be read again and an earlier reading is used."""
         configuration = self.known(group)
         kind = "" if configuration is None else configuration.instance_type
         if kind not in self.type_problems or kind not in self._types:
             return ()
-        return (f"the instance type of before serves on: {self.type_problems[kind]}",)
+        return (f"an earlier reading of the instance type is used: {self.type_problems[kind]}",)
 
     def offerings(self, group: ScalingGroup, node: Node) -> tuple[Offering, ...]:
         """Return the way by which the group's next machine comes."""

@@ -1,7 +1,7 @@
 """What a cloud was asked for and may not have done yet: machines that are to come, and machines that are to go.
 
-A list may show a group as it was before the last orders for minutes, or leave an order unanswered. A provider
-makes each order through its ledger and asks it how far a group may shrink.
+For minutes a list may show a group as it was before the last orders, and an order may get no answer. A provider
+makes each order through its ledger, and asks it how far a group may shrink.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ class Ledger:
 
     Args:
         clock: Time.
-        doubt: Called with a group of which nobody knows whether an order was carried out. What was read of it
-            counts no longer.
+        doubt: Called with a group if nobody knows whether an order of it was carried out: it must be read again.
     """
 
     def __init__(self, clock: Clock, doubt: Callable[[str], None] = lambda _: None) -> None:
@@ -88,9 +87,9 @@ class Ledger:
     # ── what follows from them ──────────────────────────────────────────────────────────────────
 
     def most(self, group: str, listed: int, doomed: Iterable[str] = ()) -> int:
-        """Return how many instances a group has at most, for how far it may shrink.
+        """Return the largest size that a group may have now; it decides how far the group may shrink.
 
-        The listed size may be that of before the last removals, or the cloud lowers it once they are done.
+        The listed size may be older than the last removals, and some clouds lower it only when these are done.
 
         Args:
             group: The group.
@@ -107,7 +106,7 @@ class Ledger:
         return self._growing.get(group)
 
     def __contains__(self, instance: str) -> bool:
-        """Return whether an instance is being removed, as the cloud has said."""
+        """Return whether the cloud has agreed to remove an instance, which may be there still."""
         return instance not in self._unanswered and self._is_going(instance)
 
     # ── what has come of them ───────────────────────────────────────────────────────────────────

@@ -37,7 +37,7 @@ class FailedActivity(NamedTuple):
 
 
 class StandIns:
-    """Adds to each group stand-ins for machines that the ledger says were ordered and an activity says cannot be had.
+    """Adds stand-ins to groups: for machines that were ordered, and that an activity says cannot be had.
 
     Args:
         ledger: The orders.

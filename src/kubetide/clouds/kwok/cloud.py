@@ -144,12 +144,12 @@ class KwokCloud(Cloud):
             raise CloudError(f"the nodes have not been listed yet{problem}")
 
     def _problem(self) -> str:
-        """Return why the nodes may be others than those that are known; empty where they are watched."""
+        """Return why the known nodes may be out of date; empty while they are watched."""
         informer = self._informer
         return f"the nodes cannot be watched: {informer.last_error}" if informer.failures else ""
 
     def _group(self, group_id: str) -> KwokGroup:
-        """Return a group that may be changed. Raises CloudError, also while its nodes are not known for sure."""
+        """Return a group that may be changed. Raises CloudError, also while its nodes may be out of date."""
         self._check_synced()
         problem = self._problem()
         if problem:

@@ -92,11 +92,11 @@ class Templates:
         self._configurations_at = Duration(now - _CONFIGURATIONS_FOR + minutes(1))
 
     def doubts(self, group: Group | None) -> tuple[str, ...]:
-        """Return one sentence where the group's launch configuration is that of before, none otherwise."""
+        """Return a warning if the group's launch configuration could not be read again and an earlier reading is used."""
         own = "" if group is None else group.launch_configuration_id
         if own not in self._problems or own not in self._configurations:
             return ()
-        return (f"the launch configuration of before serves on: {self._problems[own]}",)
+        return (f"an earlier reading of the launch configuration is used: {self._problems[own]}",)
 
     async def type_named(self, name: str) -> tuple[InstanceType | None, str]:
         """Return a type of machine, None where it is unknown or cannot be read, and then why."""

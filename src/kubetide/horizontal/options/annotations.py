@@ -31,7 +31,7 @@ FORECAST_ZONE = PREFIX + "forecast-zone"
 EMPTIEST_NODE_FIRST = PREFIX + "emptiest-node-first"
 
 GIVEN_COST = PREFIX + "given-deletion-cost"
-"""On pods: the deletion cost that they got here, beside it; one that differs is somebody else's."""
+"""On pods: a copy of the deletion cost that this loop gave. A cost that differs from it is somebody else's."""
 
 STATIC, CURRENT, LAST_GOOD = "static", "current", "last-good"
 ALL, IN, OUT = "all", "in", "out"

@@ -3,7 +3,7 @@
 The ReplicaSet controller deletes ready pods with a lower ``pod-deletion-cost`` first (Kubernetes v1.22 on). Only the
 pods that are to go get one, below the 0 that all others have: as few writes as pods that leave. A pod that is not ready
 goes before all of them, whatever its cost, and one that is being deleted or has ended is none of the replicas any more.
-A pod with a cost that somebody else gave it keeps that: one below 0 goes, too.
+A cost that somebody else gave a pod stays; with one below 0 the pod goes first, too.
 """
 
 from __future__ import annotations

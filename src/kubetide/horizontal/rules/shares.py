@@ -44,7 +44,8 @@ def proposal_by_value(
 ) -> Arithmetic | str:
     """Return the proposal by the ratio of value and target; a text if there is none.
 
-    From 0 replicas on the ratio itself is the number, and one that does not fit is none, where it else is the largest.
+    From 0 replicas on the ratio itself is the number. If it does not fit an int32 it becomes the least one, as upstream
+    has it, so that another metric wins; from other replicas on it becomes the largest.
     """
     ratio = quotient(float(value), float(target_milli))
     if current == 0:

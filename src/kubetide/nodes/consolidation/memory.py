@@ -115,7 +115,7 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.reasons[name] = f"it is left alone until {format_rfc3339(until)}, as a move was given up: {why}"
 
     def follow_clock(self, now: Instant) -> None:
-        """Note the time. Where the clock was set back since the last tick, all times are set back as far: pauses end after as long as they would have."""
+        """Note the time of this tick. If the clock was set back since the last one, move all times back as far, so that no pause grows."""
         back = between(now, self.decided) if self.decided is not None else Duration(0)
         self.decided = now
         if back <= 0:

@@ -34,7 +34,7 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     ready: int
     upcoming: int
     arrival: str
-    """Since when nodes are on their way, and when they are expected; empty where none are."""
+    """When the upcoming nodes are expected, and when they were asked for; empty if there are none."""
     template: str
     allocatable: dict[str, str]
     differs: tuple[str, ...]

@@ -118,9 +118,9 @@ def _said_of(state: State, group_id: str) -> Quantities | None:
 
 
 def _said_otherwise(node: Node, said: Quantities | None) -> set[str]:
-    """Return of which amounts a cloud says another value for the node's group than for the one that taught.
+    """Return the amounts that the cloud states for the node's group and, with another value, for the group that taught.
 
-    Without a word for one of them, none: disks and accelerators are settings of a group, where both are said.
+    Disks and accelerators are settings of a group. An amount that is stated for one group only is not among them.
     """
     mine = node.status.capacity or {}
     return {name for name in mine if said is not None and name in said and not _equal(mine[name], said[name])}

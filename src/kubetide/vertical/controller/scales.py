@@ -56,9 +56,9 @@ class ScaleReader:
         self._last: dict[WorkloadKey, WorkloadView] = {}
 
     async def read(self, vpas: Iterable[VerticalPodAutoscaler], workloads: Workloads) -> ReadScales:
-        """Read the custom targets of all VPAs, and the custom owners of the others, that were not read lately.
+        """Read the scales of custom targets, and of custom owners of well-known targets, that were not read lately.
 
-        An owner that has a scale is the one that a VPA must name. The view of what cannot be read holds the error.
+        A VPA must name the owner if that has a scale. The view of what cannot be read holds the error.
 
         Args:
             workloads: The well-known controllers that there are.

@@ -15,9 +15,9 @@ _MOST_NAMES = 3
 
 
 def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
-    """Return until when a group's nodes that are on their way are expected, since when they are, and which have joined and are not ready.
+    """Return when a group's upcoming nodes are expected and were asked for, and which have joined and are not ready.
 
-    Empty where none was asked for.
+    Empty if none was asked for.
     """
     request = state.memory.scale_up_requests.get(view.group.id)
     if request is None:
@@ -70,4 +70,4 @@ def _starting_text(state: State, name: str) -> str:
     node = state.nodes[name]
     taints = ", ".join(taint.key for taint in node.spec.taints or ())
     held = f", with {'taints' if ',' in taints else 'taint'} {taints}" if taints else ""
-    return f"node {name} has joined at {node.metadata.creation_timestamp} and is not ready{held}"
+    return f"node {name} joined at {node.metadata.creation_timestamp} and is not ready{held}"
