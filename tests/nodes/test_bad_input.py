@@ -153,8 +153,8 @@ ODD_PODS = {
     "an unknown operator about pods": {
         "spec": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ODD_TERM]}}}
     },
-    "more than an int64": {
-        "spec": {"containers": [{"name": "a", "resources": {"requests": {"memory": "1e30"}}}]}
+    "all of an int64": {
+        "spec": {"containers": [{"name": "a", "resources": {"requests": {"memory": "8Ei"}}}]}
     },
     "no amount": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "lots"}}}]}},
     "megabytes": {"spec": {"nodeSelector": {"a": "v" * (4 << 20)}}},
@@ -198,6 +198,12 @@ def test_other_pods_are_served(what):
     (reported,) = [event for event in world.events if event.name == "odd"]
     assert reported.reason == "NotTriggerScaleUp"
     assert reported.message.startswith("pod didn't trigger scale-up: 1 ")
+
+
+def test_a_request_beyond_an_int64_counts_as_none():
+    """It is 0 for the scheduler, which takes the pod on any node with capacity, so do we."""
+    vast = {"containers": [{"name": "a", "resources": {"requests": {"memory": "1e30"}}}]}
+    assert World(pods=[pod("odd", spec=vast)], groups=[group("g")]).increases() == {"g": 1}
 
 
 def test_a_circle_of_volumes_ends():
