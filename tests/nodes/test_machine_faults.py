@@ -101,13 +101,15 @@ def test_unhealthy_cluster_is_left_alone():
 
 
 def test_nodes_that_did_not_help_are_not_bought_again():
-    """When joined nodes leave the pods pending, that group backs off from that kind of pods."""
-    promised = template(cpu="4", memory="16Gi")
-    world = World(pods=[pod("a", cpu="3")], groups=[group("g", made=promised)])
+    """When joined nodes leave the pods pending, that group backs off from that kind of pods, and says so."""
+    world = World(pods=[pod("a", cpu="3")], groups=[group("g", maximum=1)])
     assert world.increases() == {"g": 1}
-    # The machine that comes is not what the cloud promised, and is not well enough to be copied.
-    poor = node("n1", cpu="1", created=format_rfc3339(after(START, minutes(2))))
-    world.groups["g"] = group("g", made=promised, nodes=["n1"])
-    assert world.increases(at=minutes(2), nodes=(poor,)) in ({}, {"g": 1})
-    bought = [world.increases(at=minutes(at)) for at in (4, 5, 6)]
-    assert bought == [{}, {}, {}]
+    # A node that takes no pods, and is not well enough to be copied.
+    cordoned = node("n1", created=format_rfc3339(after(START, minutes(2))), spec={"unschedulable": True})
+    world.groups["g"] = group("g", maximum=1, nodes=["n1"])
+    assert world.increases(at=minutes(2), nodes=(cordoned,)) == {}
+    world.change("g", max_size=10)
+    assert [world.increases(at=minutes(at)) for at in (4, 5, 8)] == [{}, {}, {}]
+    left = [one for one in world.reasons if one.code == "LeftPending"]
+    assert [(one.subject, one.fields["pods"]) for one in left] == [("g", 1)]
+    assert world.increases(at=minutes(10)) == {"g": 1}

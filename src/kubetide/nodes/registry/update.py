@@ -84,7 +84,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
         reasons += [reason("SizeFixed", fix.group, delta=fix.delta) for fix in fixes]
         actions += fixes
         ends = bool(fixes)
-    if not actions and not events and not ends and not view.reasons:
+    if not (actions or events or reasons):
         return None
     return Commands(
         actions=tuple(actions),
