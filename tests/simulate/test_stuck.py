@@ -110,7 +110,7 @@ def test_the_command_that_is_offered_asks_the_folder_of_the_run(tmp_path):
     offered = re.findall(r"\(ask: kubetide (.*)\)$", run.output, re.MULTILINE)
     page = CliRunner().invoke(cli, ["status", "--out", str(out)]).output
     offered += re.findall(r"ask: kubetide (.*)$", page, re.MULTILINE)
-    assert len(offered) == 5
+    assert len(offered) == 8, "four at the end, and one for each workload on the page"
     for command in offered:
         asked = CliRunner().invoke(cli, shlex.split(command))
         assert (asked.exit_code, "No group takes it." in asked.output) == (0, True)
