@@ -49,6 +49,18 @@ def test_machines_on_their_way_at_the_start_are_not_bought_again(settings, bough
     assert ordered(nodes=[starting("a-1")], **settings).increases() == bought
 
 
+def test_a_group_that_cannot_be_read_at_the_start_is_recovered_when_it_can():
+    """A throttled first answer hides how many machines were asked for: they are not bought again."""
+    world = ordered(nodes=[starting("a-1")], **RECOVERING)
+    known = world.groups["a"]
+    world.change("a", stale="throttled", max_size=0, target_size=0, instances=None)
+    assert world.increases() == {}
+    world.groups["a"] = known
+    assert world.increases(at=seconds(10)) == {}
+    assert [one.fields["nodes"] for one in world.reasons if one.code == "ScaleUpRecovered"] == [3]
+    assert world.state.memory.unrecovered == ()
+
+
 def test_what_an_earlier_process_asked_for_times_out_as_any_other_request():
     """The target is lowered, and the time since this process began teaches nothing about how long nodes take."""
     world = ordered(**RECOVERING)

@@ -223,8 +223,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Those of them (node, key) that could not be taken off, and are tried again."""
     last_scale_up: Instant | None = None
     scale_up_requests: dict[str, ScaleUpRequest] = {}
-    recovered: bool = False
-    """Whether requests of an earlier process were looked for."""
+    unrecovered: tuple[str, ...] | None = None
+    """Groups that could not be read yet since requests of an earlier process were looked for; None before that."""
     last_scale_up_of: dict[str, Instant] = {}
     last_failure_of: dict[str, Instant] = {}
     backoff: dict[str, BackoffEntry] = {}

@@ -93,7 +93,7 @@ def _hopeful(state: State, now: Instant) -> Iterator[tuple[float, str, Duration]
 
 
 def is_open(state: State, name: str, now: Instant) -> bool:
-    """Return whether a node is old enough, ready, not disabled, not leaving, and not of a move given up lately."""
+    """Return whether a node is old enough, ready, not disabled, not leaving, and no move or deletion of it failed lately."""
     node = state.nodes[name]
     age = age_of(node, now)
     if age is None or age < state.settings.scale_down_delay_after_add or is_disabled(node):

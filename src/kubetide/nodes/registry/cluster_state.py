@@ -177,18 +177,21 @@ MOST_JOINS = 40
 def _recover_requests(state: State, counts: dict[str, Counts], findings: Findings, now: Instant) -> None:
     """Take nodes that are on their way at the first look as asked for by an earlier process (--recover-scale-ups).
 
-    Upstream counts upcoming nodes only of its own requests, so after a restart it buys the same nodes again.
+    The first look at a group is when the cloud could read it. Upstream counts upcoming nodes only of its own requests,
+    so after a restart it buys the same nodes again.
     """
     memory = state.memory
-    if memory.recovered or not state.settings.recover_scale_ups:
+    if not state.settings.recover_scale_ups or memory.unrecovered == ():
         return
-    memory.recovered = True
-    for group_id, group in state.groups.items():
-        coming = _missing(group, counts[group_id])
-        if coming > 0 and group_id not in memory.scale_up_requests:
+    looked_for = tuple(state.groups) if memory.unrecovered is None else memory.unrecovered
+    groups = [state.groups[one] for one in looked_for if one in state.groups]
+    memory.unrecovered = tuple(group.id for group in groups if group.stale)
+    for group in groups:
+        coming = _missing(group, counts[group.id])
+        if coming > 0 and not group.stale and group.id not in memory.scale_up_requests:
             until = after(now, max_provision_time(group, state.settings))
-            memory.scale_up_requests[group_id] = ScaleUpRequest(coming, now, until, recovered=True)
-            findings.reasons.append(reason("ScaleUpRecovered", group_id, nodes=coming))
+            memory.scale_up_requests[group.id] = ScaleUpRequest(coming, now, until, recovered=True)
+            findings.reasons.append(reason("ScaleUpRecovered", group.id, nodes=coming))
 
 
 def _settle_requests(
