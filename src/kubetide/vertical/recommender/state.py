@@ -126,7 +126,7 @@ class State:
         if self.floors.held:
             self.floors.keep_only(self.vpas)
         cells = [rows for key in sorted(self.vpas) for _, rows in self.cells_of(self.vpas[key])]
-        align(self.aggregates, [rows for rows in cells if len(rows) > 1])
+        align(self.aggregates, [rows for rows in cells if len(rows) > 1], self.members.loaded())
 
     # ── VPAs ──
 

@@ -106,6 +106,10 @@ class Members(msgspec.Struct, frozen=True):
         """Return the VPAs that select a tracked pod, ordered."""
         return self.groups[namespace, pod.labels].vpas
 
+    def loaded(self) -> set[int]:
+        """Return the rows of aggregates that checkpoints were loaded into."""
+        return {row for vpa in self.vpas.values() for row in vpa.loaded.values()}
+
     def contributive(self) -> set[int]:
         """Return the rows of aggregates of pods that run, or whose controller still exists."""
         rows: set[int] = set()
