@@ -68,6 +68,7 @@ def test_any_text_is_read_or_refused(text):
     ("text", "message"),
     [
         ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+        ("1--2 * * * *", "too many hyphens: 1--2"),
         ("1/2/3 * * * *", "too many slashes: 1/2/3"),
         ("*/0 * * * *", "step of range should be a positive number: */0"),
         ("@often", "unrecognized descriptor: @often"),
@@ -93,6 +94,13 @@ def test_the_schedules_own_zone_wins():
     at = parse_rfc3339("2026-11-20T00:00:00Z")
     due = parse_cron("CRON_TZ=Asia/Tokyo 0 9 * * *").next(at, zone_of("America/New_York"))
     assert due == parse_rfc3339("2026-11-21T00:00:00Z")
+
+
+def test_the_zone_local_is_that_of_who_asks():
+    """TZ=Local names no zone: the schedule follows the one that it is asked for."""
+    at = parse_rfc3339("2026-03-02T00:00:00Z")
+    spec, zone = parse_cron("TZ=Local 0 9 * * *"), zone_of("America/New_York")
+    assert spec.next(at, zone) == parse_cron("0 9 * * *").next(at, zone)
 
 
 def test_a_month_that_begins_without_midnight_is_searched_on():

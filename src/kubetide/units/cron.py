@@ -178,7 +178,8 @@ def parse_cron(text: str, grammar: Grammar = STANDARD) -> Schedule:
         if not blank:
             raise CronError(f"expected a schedule after the time zone {name}")
         try:
-            zone = zone_of(name)
+            # "Local" leaves the zone to who asks, as without a prefix.
+            zone = None if name == "Local" else zone_of(name)
         except CronError as error:
             raise CronError(f"provided bad location {name}: {error}") from error
         text = rest.strip()
@@ -249,10 +250,10 @@ def _range(text: str, bounds: _Bounds, *, steps_keep_star: bool) -> int:
         low, high, star = bounds.low, bounds.high, _STAR
     else:
         low = high = _number(first, bounds)
-        if lasts:
-            high = _number(lasts[0], bounds)
         if len(lasts) > 1:
             raise CronError(f"too many hyphens: {text}")
+        if lasts:
+            high = _number(lasts[0], bounds)
     step = 1
     if steps:
         if len(steps) > 1:
