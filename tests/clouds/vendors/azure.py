@@ -219,7 +219,8 @@ class Azure(Vendor):
 
     def node_id(self, group, machine):
         base = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP.lower()}/providers/Microsoft.Compute"
-        return f"azure://{base}/virtualMachineScaleSets/{group}/virtualMachines/{machine}"
+        scale_set = "" if self.fake.flexible else f"/virtualMachineScaleSets/{group}"
+        return f"azure://{base}{scale_set}/virtualMachines/{machine}"
 
     async def run_out(self, group):
         self.fleet.stuck.add(group)
