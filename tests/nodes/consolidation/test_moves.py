@@ -136,6 +136,17 @@ def test_a_new_process_buys_no_second_node_for_the_same_move(joined):
     assert made.run(minutes(20)).kinds() == {"small": 1}
 
 
+@pytest.mark.parametrize("is_new", [True, False], ids=["a new process", "calm for hours"])
+def test_no_node_is_bought_for_pods_of_an_overpriced_node_that_fit_on_a_cheap_one(is_new):
+    """Also not right after a start, as when the process before ended in the middle of the move to the cheap node."""
+    flags = {"scale_down_utilization_threshold": 0.1}
+    made = fleet(("dear", 4, 0.4), CHEAP, places={"dear": [[1500]], "cheap": [[1500]]}, **flags)
+    if is_new:
+        made.state.memory = Memory(started=made.now)
+    counts = [made.run(minutes(1)).kinds() for _ in range(3)]
+    assert counts == [{"dear": 1, "cheap": 1}, *[{"cheap": 1}] * 2]
+
+
 class Late(Fleet):
     """Nodes join when ``join`` is called."""
 

@@ -33,7 +33,7 @@ from kubetide.units.time import Instant, between, hours
 MOST_CANDIDATES = 1000
 """Most nodes that are looked at in one search: those whose removal is worth most for each eviction."""
 _MOST_REMOVALS = 100
-"""Most removals without a new node that are tried in one search."""
+"""Most removals without a new node that are tried at a time: of overpriced nodes, and then of all."""
 _MOST_FILLS = 20
 """Most new nodes that are tried in one search."""
 
@@ -103,6 +103,7 @@ class _Searching:
         self._calm = max(0, between(last, now)) / hours(1)
         self._visited: dict[str, None] = {}
         """Nodes that have pods only in this search: expected ones, and such as moves have put there."""
+        self._overpriced: dict[str, None] = {}
         self._accepts: dict[tuple[PodClass, str], bool] = {}
         devices = state.snapshot.facts.devices
         self._has_shared_devices = any(not one.spec.node_name for one in devices.slices) if devices else False
@@ -110,18 +111,23 @@ class _Searching:
         """Nodes and groups whose new node does not take the node's pods, as the filters have it."""
 
     def run(self) -> None:
-        """Overpriced nodes are replaced first. Then removals: they need no new node."""
+        """Overpriced nodes first. Removals come before purchases: what fits on nodes that are there needs no new one."""
         targets = self._purchases.targets()
         self._keep_for_expected()
+        self._removals(targets, [one for one in self._some.values() if one.name in self._overpriced])
         self._fills(targets, 0.0)
-        if not self._some:
+        self._removals(targets, list(self._some.values()))
+        self._fills(targets, self._calm)
+
+    def _removals(self, targets: Sequence[Target], some: Sequence[Candidate]) -> None:
+        """Take the nodes that are worth removing and whose pods fit on nodes that are there."""
+        if not some:
             return
         tried = 0
-        for one, worth in zip(list(self._some.values()), self._worth_removing(targets), strict=True):
+        for one, worth in zip(some, self._worth_removing(some, targets), strict=True):
             if worth and tried < _MOST_REMOVALS and self._left > 0 and self._may_go(one):
                 tried += 1
                 self._remove(one)
-        self._fills(targets, self._calm)
 
     def _fills(self, targets: Sequence[Target], calm: float) -> None:
         """Take new nodes as long as there are good ones; with no calm those that cost less for the same capacity."""
@@ -134,7 +140,8 @@ class _Searching:
     def _keep_for_expected(self) -> None:
         """Close overpriced nodes to the pods of others, and put expected pods onto the nodes that are open."""
         templates = self._tick.templates
-        for name in overpriced_nodes(self._state, templates, self._accepted):
+        self._overpriced = dict.fromkeys(overpriced_nodes(self._state, templates, self._accepted))
+        for name in self._overpriced:
             self._simulation.close(name)
         pods = expected(self._state, templates, self._now)
         self._visited.update(
@@ -154,12 +161,11 @@ class _Searching:
         )
         return (*own, *visitors)
 
-    def _worth_removing(self, targets: Sequence[Target]) -> list[bool]:
-        """Return which candidates are worth removing without a new node.
+    def _worth_removing(self, some: Sequence[Candidate], targets: Sequence[Target]) -> list[bool]:
+        """Return which of the candidates are worth removing without a new node.
 
         After the calm their capacity is expected to be bought back, as cheaply as it is had, and pods to wait for it.
         """
-        some = list(self._some.values())
         columns, stocks = self._columns(some, targets)
         again = equivalents(columns, stocks).min(axis=1, initial=np.inf)
         again = np.minimum(again, columns.prices)
