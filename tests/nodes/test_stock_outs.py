@@ -136,3 +136,18 @@ def test_explain_says_who_found_out_and_until_when():
         "m5 a on-demand was out of stock at 2026-03-02T08:00:00Z in group a1; it is not asked for before "
         "2026-03-02T08:30:00Z"
     )
+
+
+def test_explain_does_not_say_that_a_group_with_another_offer_cannot_grow():
+    """The shortage of one of its zones is a notice, which says that the group is still asked."""
+    held = world(stock_out_memory=minutes(30))
+    note_shortage(held.state, "a1", "OutOfCapacity", START)
+    two = (Offering(instance_type="m5", zone="a"), Offering(instance_type="m5", zone="b"))
+    groups = {**held.groups, "a2": replace(held.groups["a2"], offerings=two)}
+    held.state.set_groups(groups.values())
+    found = explain_group(held.state, "a2", START)
+    assert found.obstacles == ()
+    assert found.notices[-1] == (
+        "m5 a on-demand was out of stock at 2026-03-02T08:00:00Z in group a1; the group is still asked for nodes, as "
+        "it has other offers"
+    )

@@ -14,7 +14,7 @@ from kubetide.nodes.records.export import without_learned_facts
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.notices import group_notices
-from kubetide.nodes.registry.stock_outs import out_of_stock_texts
+from kubetide.nodes.registry.stock_outs import is_out_of_stock, out_of_stock_texts
 from kubetide.nodes.scale_up.increase.limits import CLUSTER_WIDE_FLAGS, Headroom
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import template_of
@@ -42,7 +42,7 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     learned: tuple[str, ...]
     """What nodes have taught: start-up taints, how long they take, how right the template was at the last join."""
     notices: tuple[str, ...]
-    """What is odd about the group: its spread, malformed settings, a view that is old."""
+    """What is odd about the group: its spread, malformed settings, a view that is old; which of its offers are out of stock."""
     obstacles: tuple[str, ...]
     created: tuple[str, ...] = ()
     """That the loop created the group, and why; when it goes again."""
@@ -65,7 +65,9 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         obstacles.append(
             f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
         )
-    obstacles += out_of_stock_texts(copy, group, now)
+    shortages = out_of_stock_texts(copy, group, now)
+    is_out = is_out_of_stock(copy, group, now)
+    obstacles += shortages if is_out else []
     if template is not None:
         obstacles += _limits(copy, template, now)
     if not view.healthy:
@@ -85,7 +87,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         allocatable={} if template is None else _texts(template),
         differs=_differences(copy, group_id),
         learned=learned_lines(copy, group_id),
-        notices=group_notices(group),
+        notices=(*group_notices(group), *(() if is_out else shortages)),
         obstacles=tuple(obstacles),
         created=created_lines(state, group_id),
         balance=balance_lines(copy, group_id),

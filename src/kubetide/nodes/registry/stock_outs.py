@@ -71,15 +71,21 @@ def is_out_of_stock(state: State, group: NodeGroup, now: Instant) -> bool:
 
 
 def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str]:
-    """Return, per offer that is out of stock: since when, which group saw it, and until when it is not asked for."""
+    """Return, per offer that is out of stock: since when, which group saw it, and until when it is not asked for.
+
+    Of a group that has another offer: that the group still grows.
+    """
     found = []
-    for offer in offers_of(group):
-        entry = state.memory.stock_outs.get(offer)
-        if entry is not None and entry.until > now:
-            found.append(
-                f"{offer} was out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}; it is not asked "
-                f"for before {format_rfc3339(entry.until)}"
-            )
+    offers = offers_of(group)
+    out = [offer for offer in offers if _is_out(state, offer, now)]
+    for offer in out:
+        entry = state.memory.stock_outs[offer]
+        until = f"it is not asked for before {format_rfc3339(entry.until)}"
+        if len(out) < len(offers):
+            until = "the group is still asked for nodes, as it has other offers"
+        found.append(
+            f"{offer} was out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}; {until}"
+        )
     return found
 
 
