@@ -21,7 +21,7 @@ from kubetide.objects.pod import Pod, ends_by_itself
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import classify_unbound, node_allocatable
 from kubetide.scheduling.pods.resources import PODS
-from kubetide.units.time import Duration, Instant, between, hours, parse_rfc3339
+from kubetide.units.time import Duration, Instant, after, between, hours, parse_rfc3339
 
 _KEPT_BY_OWNER = ("NotReplicated", "NotSafeToEvictAnnotation")
 """Drain rules that keep a pod from being evicted, but not from ending."""
@@ -106,7 +106,7 @@ def is_open(state: State, name: str, now: Instant) -> bool:
 def _has_failed_lately(state: State, name: str, now: Instant) -> bool:
     """Return whether the node's last deletion failed; the pause grows with each failure."""
     failed = state.memory.scale_down.failures.get(name)
-    return failed is not None and abs(between(failed.last, now)) < pause_after(failed.count)
+    return failed is not None and after(failed.last, pause_after(failed.count)) > now
 
 
 def candidate_of(

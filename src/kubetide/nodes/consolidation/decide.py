@@ -44,7 +44,7 @@ from kubetide.nodes.scale_down.soft_taints import unix_seconds
 from kubetide.nodes.scale_up.increase.increases import command
 from kubetide.nodes.scale_up.tick import Increase, Tick
 from kubetide.nodes.state import State
-from kubetide.units.time import Duration, Instant, after, before, between, minutes
+from kubetide.units.time import Duration, Instant, after, before, minutes
 
 SEARCH_INTERVAL: Duration = minutes(1)
 _MOST_MOVES = 10
@@ -54,7 +54,6 @@ _MOST_MOVES = 10
 def decide(state: State, tick: Tick, now: Instant) -> Commands:
     """Return the taints and increases of this tick's moves."""
     memory = state.memory.consolidation
-    memory.follow_clock(now)
     _forget(state, now)
     note_gone(state, now)
     _note_undone(state, tick, now)
@@ -133,8 +132,7 @@ def _held(state: State, now: Instant) -> str:
         return "; ".join(state.holds)
     settings, memory = state.settings, state.memory.scale_down
     failure = memory.last_failure
-    # A failure that lies ahead was noted before the clock was set back.
-    if failure is not None and abs(between(failure, now)) < settings.scale_down_delay_after_failure:
+    if failure is not None and after(failure, settings.scale_down_delay_after_failure) > now:
         return "the last failure is too recent"
     return ""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec.structs import replace
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, before, between, format_rfc3339, minutes
+from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,7 +79,6 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         moves: Under way.
         closing: Node -> since when it takes no new pods, as others on it are awaited that cannot be evicted.
         next_search: When moves are looked for again.
-        decided: When the last tick decided.
         failed: Node -> until when it is not tried again, as its move was given up; remembered for a while longer.
         given_up: Node in ``failed`` -> how many of its moves were given up in a row.
         removed_at: Group -> when consolidation last removed a node of it.
@@ -96,7 +94,6 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     moves: tuple[Move, ...] = ()
     closing: dict[str, Instant] = {}
     next_search: Instant | None = None
-    decided: Instant | None = None
     failed: dict[str, Instant] = {}
     given_up: dict[str, int] = {}
     removed_at: dict[str, Instant] = {}
@@ -113,27 +110,6 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.given_up[name] = self.given_up.get(name, 0) + 1
         until = self.failed[name] = after(now, pause_after(self.given_up[name]))
         self.reasons[name] = f"it is left alone until {format_rfc3339(until)}, as a move was given up: {why}"
-
-    def follow_clock(self, now: Instant) -> None:
-        """Note the time of this tick. If the clock was set back since the last one, move all times back as far, so that no pause grows."""
-        back = between(now, self.decided) if self.decided is not None else Duration(0)
-        self.decided = now
-        if back <= 0:
-            return
-        if self.next_search is not None:
-            self.next_search = before(self.next_search, back)
-        self.moves = tuple(replace(one, since=before(one.since, back)) for one in self.moves)
-        self.closing = {name: before(at, back) for name, at in self.closing.items()}
-        self.failed = {name: before(at, back) for name, at in self.failed.items()}
-        self.removed_at = {group: before(at, back) for group, at in self.removed_at.items()}
-        self.undone = {
-            group: replace(one, until=before(one.until, back)) for group, one in self.undone.items()
-        }
-        self.bought = {
-            group: tuple((before(at, back), number) for at, number in uses)
-            for group, uses in self.bought.items()
-        }
-        self.gone = tuple(replace(one, at=before(one.at, back)) for one in self.gone)
 
     def add_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
         """Note a deleted pod; the next decision fills in the time."""

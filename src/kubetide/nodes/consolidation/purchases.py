@@ -15,7 +15,7 @@ from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
 from kubetide.ports.cloud import NodeGroup
-from kubetide.units.time import Duration, Instant, before, between, hours, minutes
+from kubetide.units.time import Duration, Instant, after, before, hours, minutes
 
 _OVERLAP: Duration = minutes(5)
 """How long old and new nodes are both paid where no node of the group was seen to join; a drain is among it."""
@@ -83,8 +83,7 @@ class Purchases:
             idle = idle_soon.get(group_id, 0) > self._awaited.count(group_id)
             if idle or group_id in state.memory.consolidation.removed_at:
                 continue
-            # A deletion that lies ahead was noted before the clock was set back.
-            if deleted is not None and abs(between(deleted, self._now)) < state.settings.buy_back_price:
+            if deleted is not None and after(deleted, state.settings.buy_back_price) > self._now:
                 continue
             skipped = self._is_skipped(group, view, template)
             if skipped or not view.healthy or not self._may_grow(group, template):

@@ -100,7 +100,7 @@ class _Searching:
                 self._limits.take(name, ())
         last = state.memory.last_scale_up or state.memory.started or now
         # So long nothing has been bought for pods: so long, it is expected, nothing will be.
-        self._calm = max(0, between(last, now)) / hours(1)
+        self._calm = between(last, now) / hours(1)
         self._visited: dict[str, None] = {}
         """Nodes that have pods only in this search: expected ones, and such as moves have put there."""
         self._overpriced: dict[str, None] = {}
