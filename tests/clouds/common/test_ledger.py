@@ -69,7 +69,7 @@ def test_a_size_of_before_removals_is_never_too_large(size, steps):
                 sure = False
                 continue
             doomed = [f"i-{number}-{each}" for each in range(count)]
-            assert ledger.most("web", shown, doomed) <= sizes[-1]
+            assert ledger.size_at_most("web", shown, doomed) <= sizes[-1]
             if kind == "removed":
                 assert await ledger.remove("web", shown, doomed, answered()) == "done"
             else:
@@ -78,8 +78,8 @@ def test_a_size_of_before_removals_is_never_too_large(size, steps):
             sizes.append(sizes[-1] - count * (kind != "ignored"))
             sure = sure and kind != "ignored"
             assert all((one in ledger) == (kind == "removed") for one in doomed)
-        assert ledger.most("web", sizes[0]) <= sizes[-1]
-        assert not sure or ledger.most("web", sizes[-1]) == sizes[-1]
+        assert ledger.size_at_most("web", sizes[0]) <= sizes[-1]
+        assert not sure or ledger.size_at_most("web", sizes[-1]) == sizes[-1]
 
     asyncio.run(main())
 
@@ -96,7 +96,7 @@ def test_only_an_order_that_may_be_done_puts_a_group_in_doubt():
         ):
             with pytest.raises(CloudError):
                 await refused
-        assert (doubtful, ledger.growing_since("web"), ledger.most("web", 3)) == ([], None, 3)
+        assert (doubtful, ledger.growing_since("web"), ledger.size_at_most("web", 3)) == ([], None, 3)
         for lost in (
             ledger.resize("web", 1, answered(unanswered())),
             ledger.remove("shop", 3, ["i-2"], answered(unanswered())),
@@ -105,7 +105,11 @@ def test_only_an_order_that_may_be_done_puts_a_group_in_doubt():
                 await lost
         assert (doubtful, ledger.growing_since("web")) == (["web", "shop"], Instant(0))
         # The same machine may be removed again; no other one counts on the size of before.
-        assert ("i-2" in ledger, ledger.most("shop", 3), ledger.most("shop", 3, ["i-2"])) == (False, 2, 3)
+        assert ("i-2" in ledger, ledger.size_at_most("shop", 3), ledger.size_at_most("shop", 3, ["i-2"])) == (
+            False,
+            2,
+            3,
+        )
 
     asyncio.run(main())
 
@@ -118,9 +122,9 @@ def test_a_removal_is_open_until_no_list_has_the_instance_or_a_quarter_of_an_hou
         ledger = Ledger(clock)
         await ledger.remove("web", 3, ["i-1", "i-2"], answered())
         ledger.keep(["i-2"])
-        assert (ledger.most("web", 3), "i-1" in ledger, "i-2" in ledger) == (1, False, True)
+        assert (ledger.size_at_most("web", 3), "i-1" in ledger, "i-2" in ledger) == (1, False, True)
         clock.seconds = minutes(15) // 1_000_000_000
-        assert (ledger.most("web", 3), "i-2" in ledger) == (3, False)
+        assert (ledger.size_at_most("web", 3), "i-2" in ledger) == (3, False)
 
     asyncio.run(main())
 

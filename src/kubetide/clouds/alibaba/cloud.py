@@ -88,7 +88,7 @@ class AlibabaCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        return self._shown.show([await self._stand_ins.added(one) for one in await self.readings()])
+        return self._shown.show([await self._stand_ins.add_to(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """The first time, look that all groups exist. Raises CloudError."""
@@ -282,7 +282,7 @@ class AlibabaCloud(Cloud):
         doomed = await self._doomed(group_id, provider_ids)
         _, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
         if not force and (doomed or stand_ins):
-            most = self._ledger.most(group_id, target, doomed)
+            most = self._ledger.size_at_most(group_id, target, doomed)
             check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
             existing = len(await self._instances(group_id))

@@ -147,7 +147,7 @@ class Known:
                     f"node group {self.asg.name}: {each} doesn't belong to a known asg of this name"
                 )
         doomed = [each for each in provider_ids if not self.is_going(each)]
-        size = ledger.most(self.asg.name, self.target, doomed) if doomed else self.target
+        size = ledger.size_at_most(self.asg.name, self.target, doomed) if doomed else self.target
         if not force and (size <= self.min_size or size - len(doomed) < self.min_size):
             raise CloudError(
                 f"node group {self.asg.name}: min size reached, nodes will not be deleted: minimum {self.min_size}, "

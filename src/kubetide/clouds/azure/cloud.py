@@ -365,7 +365,7 @@ class AzureCloud(Cloud):
             return
         ids = [one.provider_id for one in doomed]
         if not force:
-            check_delete(self._ledger.most(key, target, ids), least, len(doomed))
+            check_delete(self._ledger.size_at_most(key, target, ids), least, len(doomed))
         deletion = DeletionOrder(tuple(one.instance_id for one in doomed), self._settings.force_delete)
         call = delete_machines(self._api, scale_set, deletion)
         operation = await self._ledger.remove(key, target, ids, call)

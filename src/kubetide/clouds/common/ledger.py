@@ -79,14 +79,14 @@ class Ledger:
     def _note_removal(self, group: str, size: int, instances: Iterable[str], *, is_answered: bool) -> None:
         removed = frozenset(instances)
         others = frozenset(one for one in self._going(group) - removed if self._is_going(one))
-        size = self.most(group, size, removed)
+        size = self.size_at_most(group, size, removed)
         self._shrunk[group] = size + len(others), others | removed
         self._removed_at |= dict.fromkeys(removed, self._clock.monotonic())
         self._unanswered = self._unanswered - removed if is_answered else self._unanswered | removed
 
     # ── what follows from them ──────────────────────────────────────────────────────────────────
 
-    def most(self, group: str, listed: int, doomed: Iterable[str] = ()) -> int:
+    def size_at_most(self, group: str, listed: int, doomed: Iterable[str] = ()) -> int:
         """Return the largest size that a group may have now; it decides how far the group may shrink.
 
         The listed size may be older than the last removals, and some clouds lower it only when these are done.

@@ -53,7 +53,7 @@ class StandIns:
     ) -> None:
         self._ledger, self._failed_activity, self._make_id = ledger, failed_activity, make_id
 
-    async def added(self, reading: GroupReading) -> GroupReading:
+    async def add_to(self, reading: GroupReading) -> GroupReading:
         """Return the group with a stand-in for each machine that cannot be had."""
         since = self._ledger.growing_since(reading.id)
         if since is None or reading.target is None or reading.instances_error:

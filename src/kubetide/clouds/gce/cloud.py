@@ -374,7 +374,7 @@ class GceCloud(Cloud):
             if owner != ref:
                 raise CloudError(f"{one} belong to a different mig than {group_id}: {owner}")
         if not force:
-            check_delete(self._ledger.most(group_id, target, doomed), least, len(doomed))
+            check_delete(self._ledger.size_at_most(group_id, target, doomed), least, len(doomed))
         self._forget(ref)
         # However young the last list is, it shows them as running.
         self._list_anew(ref)

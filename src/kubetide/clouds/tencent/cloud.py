@@ -89,7 +89,7 @@ class TencentCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        return self._shown.show([await self._stand_ins.added(one) for one in await self.readings()])
+        return self._shown.show([await self._stand_ins.add_to(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """Forget sizes and instances. The first time, one of the groups must exist. Raises CloudError."""
@@ -316,7 +316,7 @@ class TencentCloud(Cloud):
         real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
         doomed = [one for one in map(parse_provider_id, real) if one not in self._ledger]
         if not force and (doomed or stand_ins):
-            most = self._ledger.most(group_id, target, doomed)
+            most = self._ledger.size_at_most(group_id, target, doomed)
             check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
             machines = await self._machines_of(group_id, anew=True)
