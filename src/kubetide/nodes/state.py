@@ -13,7 +13,7 @@ from kubetide.nodes.facts.capacity import KnownCapacity
 from kubetide.nodes.facts.devices import KnownDevices
 from kubetide.nodes.facts.node_devices import NodeDevices
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, Health, has_taint, health_of, readiness
-from kubetide.nodes.facts.objects import key_of, put_all
+from kubetide.nodes.facts.objects import put_all
 from kubetide.nodes.facts.pod_store import HeldPods
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
@@ -31,7 +31,7 @@ from kubetide.nodes.templates.cached import KnownTemplates
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.template import LookedAt
 from kubetide.objects.batch import Job
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, key_of
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget

@@ -66,6 +66,11 @@ class ApiObject(ApiStruct):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
+def key_of(item: ApiObject) -> Key:
+    """Return the namespace and the name of an object."""
+    return item.metadata.namespace, item.metadata.name
+
+
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
     """Return the owner reference with ``controller: true``, or None."""
     for owner in meta.owner_references or ():

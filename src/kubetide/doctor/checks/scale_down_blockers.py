@@ -10,8 +10,8 @@ from kubetide.nodes.explain.blockers import LASTING, fix_for
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules.base import Answer
 from kubetide.nodes.scale_down.drain_rules.evaluate import evaluate
-from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
+from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 

@@ -12,10 +12,10 @@ from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, settle
 from kubetide.nodes.scale_down.facts import NodeFacts
-from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.eligibility import candidates as eligible
 from kubetide.nodes.scale_down.unneeded.eligibility import ignores_daemon_sets, is_disabled
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, ends_by_itself
 from kubetide.ports.cloud import NodeGroup

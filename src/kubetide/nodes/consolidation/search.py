@@ -20,11 +20,11 @@ from kubetide.nodes.consolidation.limits import limits_beside_moves
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.consolidation.overpriced import overpriced_nodes
 from kubetide.nodes.consolidation.purchases import Purchases, Target
-from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.pods.resources import PODS

@@ -27,10 +27,9 @@ from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
-from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, key_of
 from kubetide.scheduling import Shortfall
 from kubetide.units.time import Instant, format_rfc3339
 

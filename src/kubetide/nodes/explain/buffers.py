@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
 from kubetide.nodes.capacity.buffers.names import READY
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
-from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.orchestrator import open_tick
@@ -18,7 +17,7 @@ from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
 from kubetide.objects.capacity import CapacityBuffer, condition_of
 from kubetide.objects.kinds import CAPACITY_BUFFERS
-from kubetide.objects.meta import Key, controller_of
+from kubetide.objects.meta import Key, controller_of, key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import msgspec
 
 from kubetide.objects.kinds import Kind
-from kubetide.objects.meta import ApiObject
+from kubetide.objects.meta import ApiObject, key_of
 from kubetide.scheduling import HeldObjects
 
 T = TypeVar("T")
@@ -18,11 +18,6 @@ KnownKey = tuple[str, str, str]
 """(plural name of the kind, namespace, name)"""
 
 A = TypeVar("A", bound=ApiObject)
-
-
-def key_of(item: ApiObject) -> tuple[str, str]:
-    """Return the namespace and the name of an object."""
-    return item.metadata.namespace, item.metadata.name
 
 
 def put_all(held: dict[tuple[str, str], A], items: Sequence[A]) -> bool:

@@ -24,7 +24,7 @@ from kubetide.nodes.scale_down.drain_rules import (
 from kubetide.nodes.scale_down.drain_rules.base import Owner
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.names import KUBE_SYSTEM
-from kubetide.nodes.scale_down.pods import key_of, long_terminating_from
+from kubetide.nodes.scale_down.pods import long_terminating_from
 from kubetide.nodes.scale_down.unneeded.pdbs import Allowances, BudgetIndex
 from kubetide.nodes.scale_down.unneeded.utilization import (
     Utilization,
@@ -33,7 +33,7 @@ from kubetide.nodes.scale_down.unneeded.utilization import (
     utilization_of,
 )
 from kubetide.nodes.settings import Settings
-from kubetide.objects.meta import Key, controller_of
+from kubetide.objects.meta import Key, controller_of, key_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget

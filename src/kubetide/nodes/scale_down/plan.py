@@ -13,12 +13,12 @@ import msgspec
 
 from kubetide.nodes.facts.node_capacity import used_by
 from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, readiness
-from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.scale_up.increase.headroom import with_expected_gpus
 from kubetide.nodes.scale_up.increase.limits import limits_of
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import instance_id
 from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, parse_rfc3339, seconds
 
 _DEFAULT_GRACE_S = 30
 _LONG_TERMINATING: Duration = seconds(30)
-
-
-def key_of(pod: Pod) -> Key:
-    """Return (namespace, name)."""
-    return pod.metadata.namespace, pod.metadata.name
 
 
 def in_order(node_name: str, pods: Sequence[Pod]) -> list[Pod]:

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.memory import DeleteResult, ScaledDownNode, ScaleDownStatus, UnremovableNode
 from kubetide.nodes.scale_down.plan import Plan
-from kubetide.nodes.scale_down.pods import in_order, key_of
+from kubetide.nodes.scale_down.pods import in_order
 from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, Removable, in_name_order
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 
 NOT_TRIED: Final = "ScaleDownNotTried"

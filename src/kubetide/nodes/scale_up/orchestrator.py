@@ -32,7 +32,6 @@ from kubetide.nodes.capacity.quotas import update_quotas
 from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.node_capacity import amount_of
-from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
@@ -59,6 +58,7 @@ from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
 from kubetide.nodes.templates.upcoming_names import upcoming_name
+from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant

@@ -7,6 +7,7 @@ from typing import Final
 
 from kubetide.explain.reasons import Reason
 from kubetide.loop.status import Overview, Table
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.quantity import QuantityError
@@ -16,7 +17,6 @@ from kubetide.vertical.resources.capping import running_containers
 from kubetide.vertical.updater.core import UpdaterCore
 from kubetide.vertical.updater.reasons import LOOP_SUBJECT, VOCABULARY
 from kubetide.vertical.updater.rules.controlled import controlled_pods
-from kubetide.vertical.updater.rules.groups import key_of
 from kubetide.vertical.updater.rules.priority import (
     Candidate,
     capped_for,

@@ -26,11 +26,11 @@ from kubetide.nodes.capacity.provisioning.names import (
     RESERVATION_OVER_MESSAGE,
     RESERVATION_OVER_REASON,
 )
-from kubetide.nodes.capacity.provisioning.queue import key_of
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.memory import RequestsMemory
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
+from kubetide.objects.meta import key_of
 from kubetide.units.time import Instant, after
 
 

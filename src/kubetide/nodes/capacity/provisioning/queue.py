@@ -33,14 +33,9 @@ from kubetide.nodes.facts.pods import consumed_request, consumes_request
 from kubetide.nodes.scale_up.pending.pods import hints_that_hold, is_too_new, place_in_turn
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, condition_of, is_true
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after
-
-
-def key_of(request: ProvisioningRequest) -> Key:
-    """Return (namespace, name)."""
-    return request.metadata.namespace, request.metadata.name
 
 
 def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:

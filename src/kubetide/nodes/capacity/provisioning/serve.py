@@ -38,7 +38,6 @@ from kubetide.nodes.capacity.provisioning.queue import (
 )
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.decision import DeleteRequest, EventRecord, Write
-from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.facts.statuses import status_write
 from kubetide.nodes.reasons import reason
@@ -46,6 +45,7 @@ from kubetide.nodes.scale_up.pending.pods import place_in_turn
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import condition_of
 from kubetide.objects.kinds import PROVISIONING_REQUESTS
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant, after, format_duration, format_rfc3339
 

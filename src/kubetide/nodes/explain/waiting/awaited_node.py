@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kubetide.nodes.explain.waiting.node_fit import refusal_on
 from kubetide.nodes.facts.amounts import refusal_text
-from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.registry.arrivals import expected_arrival
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant, format_duration, format_rfc3339
 

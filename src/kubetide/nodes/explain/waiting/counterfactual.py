@@ -27,7 +27,6 @@ from kubetide.nodes.explain.waiting.limit_changes import LIMITS, Growth, enforce
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
-from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.reasons import ATOMIC_OVER_MAX_TOTAL, BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
 from kubetide.nodes.records.export import copy_state
@@ -45,7 +44,7 @@ from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.capacity import CapacityQuota
 from kubetide.objects.kinds import CAPACITY_QUOTAS
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, key_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup

@@ -45,9 +45,9 @@ from kubetide.nodes.scale_down.deletion.evictions import left_on_node
 from kubetide.nodes.scale_down.deletion.pod_checks import check_new_pods, check_pods
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
 from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
-from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.settings import drain_turns
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, before, minutes, seconds

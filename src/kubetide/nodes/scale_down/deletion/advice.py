@@ -8,8 +8,8 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.memory import Deletion
-from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.units.time import Duration, Instant, after, between, format_duration, minutes, whole_seconds
 
 STANDS: Duration = minutes(10)

@@ -11,8 +11,8 @@ from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.deletion import events
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, RemovalFailures
-from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant, before, hours
 

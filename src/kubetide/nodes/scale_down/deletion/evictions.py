@@ -17,8 +17,9 @@ from kubetide.nodes.scale_down.deletion.events import on_pod
 from kubetide.nodes.scale_down.drain_rules import Moves
 from kubetide.nodes.scale_down.memory import Deletion, Eviction
 from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
-from kubetide.nodes.scale_down.pods import grace_seconds, key_of
+from kubetide.nodes.scale_down.pods import grace_seconds
 from kubetide.nodes.settings import DrainTurn, Settings, drain_turns
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after
 

@@ -14,9 +14,10 @@ from kubetide.nodes.scale_down.deletion.evictions import evictions_of
 from kubetide.nodes.scale_down.drain_rules import Moves, pods_to_move
 from kubetide.nodes.scale_down.drain_rules.blocking_errors import blocking_error
 from kubetide.nodes.scale_down.memory import Deletion, Eviction
-from kubetide.nodes.scale_down.pods import is_expendable, key_of
+from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.units.time import Instant
 

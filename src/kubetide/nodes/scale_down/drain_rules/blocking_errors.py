@@ -6,8 +6,7 @@ Source: Cluster Autoscaler, the errors of its drainability rules.
 from __future__ import annotations
 
 from kubetide.nodes.scale_down.drain_rules.evaluate import Blocked
-from kubetide.nodes.scale_down.pods import key_of
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import controller_of, key_of
 from kubetide.objects.pod import Pod
 
 _RESOURCES = {

@@ -14,12 +14,13 @@ from kubetide.nodes.scale_down.context import drain_context, owners_of
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, prepare, settle
 from kubetide.nodes.scale_down.facts import Cache, NodeFacts
 from kubetide.nodes.scale_down.memory import UnremovableNode
-from kubetide.nodes.scale_down.pods import in_order, key_of
+from kubetide.nodes.scale_down.pods import in_order
 from kubetide.nodes.scale_down.unneeded.candidates import known_candidates, unremovable
 from kubetide.nodes.scale_down.unneeded.eligibility import local_delay_ends
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_down.unneeded.utilization import Utilization
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
 

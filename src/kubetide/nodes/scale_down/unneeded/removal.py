@@ -20,7 +20,7 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.facts.tpu import any_requested, without_tpu_requests
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
-from kubetide.nodes.scale_down.pods import key_of
+from kubetide.objects.meta import key_of
 from kubetide.objects.node import Taint
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound, hint_key

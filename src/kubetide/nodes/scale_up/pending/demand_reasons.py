@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
-from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_up.tick import Demand
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import controller_of, key_of
 from kubetide.plan.board import Workload
 
 

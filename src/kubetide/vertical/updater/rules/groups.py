@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import IN_PLACE, IN_PLACE_OR_RECREATE, VerticalPodAutoscaler
 from kubetide.vertical.resources.boost import is_boosted
@@ -110,10 +110,6 @@ def _replicas(
     if view is None:
         return f"{title} does not exist"
     return view.replicas or f"{title} has no replicas in its spec"
-
-
-def key_of(pod: Pod) -> Key:
-    return pod.metadata.namespace, pod.metadata.name
 
 
 def uid_of(pod: Pod) -> str:

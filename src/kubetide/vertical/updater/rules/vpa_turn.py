@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import (
     IN_PLACE,
@@ -27,7 +27,7 @@ from kubetide.vertical.resources.pod_resources import (
 from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.updater import events, reasons
 from kubetide.vertical.updater.decision import Command, Evict, Outcome, Resize, Result, VpaCounts
-from kubetide.vertical.updater.rules.groups import groups_of, key_of, uid_of
+from kubetide.vertical.updater.rules.groups import groups_of, uid_of
 from kubetide.vertical.updater.rules.in_place import (
     Decision,
     capped_targets,
