@@ -9,7 +9,7 @@ from tests.clouds.fakes.fleet import Clock
 
 from kubetide.clouds.common.ini import CloudConfigError, read_ini
 from kubetide.clouds.common.options import IGNORE_DAEMON_SETS, SCALE_DOWN_UNNEEDED, read_options
-from kubetide.clouds.common.placeholders import split_stand_ins
+from kubetide.clouds.common.placeholders import split_placeholders
 from kubetide.clouds.common.remembered import Remembered
 from kubetide.clouds.common.tokens import Renewed, Until
 from kubetide.clouds.registry import CloudNotFound, cloud_factory
@@ -112,6 +112,6 @@ def test_orders_that_are_withdrawn_are_parted_from_machines():
     """Each counts once; one of another group is an error."""
     ids = ["r.m1", "r.placeholder-web-0", "r.m1", "r.placeholder-web-1"]
     name_of = {one: one.removeprefix("r.") for one in ids}.__getitem__
-    assert split_stand_ins("web", ids, name_of) == (["r.m1"], ["placeholder-web-0", "placeholder-web-1"])
+    assert split_placeholders("web", ids, name_of) == (["r.m1"], ["placeholder-web-0", "placeholder-web-1"])
     with pytest.raises(CloudError, match="placeholder-web-0, placeholder-web-1: not all are orders of shop"):
-        split_stand_ins("shop", ids, name_of)
+        split_placeholders("shop", ids, name_of)

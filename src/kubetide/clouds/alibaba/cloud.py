@@ -25,7 +25,12 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.ledger import Ledger
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.placeholders import FailedActivity, StandIns, is_stand_in, split_stand_ins
+from kubetide.clouds.common.placeholders import (
+    FailedActivity,
+    Placeholders,
+    is_placeholder,
+    split_placeholders,
+)
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.clouds.common.template import kube_proxy
@@ -79,7 +84,7 @@ class AlibabaCloud(Cloud):
         self._shown = ShownGroups()
         self._has_begun = False
         self._ledger = Ledger(clock)
-        self._stand_ins = StandIns(
+        self._placeholders = Placeholders(
             self._ledger, self._failed_activity, lambda name: provider_id(region, name)
         )
 
@@ -88,7 +93,7 @@ class AlibabaCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        return self._shown.show([await self._stand_ins.add_to(one) for one in await self.readings()])
+        return self._shown.show([await self._placeholders.add_to(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """The first time, look that all groups exist. Raises CloudError."""
@@ -280,13 +285,13 @@ class AlibabaCloud(Cloud):
         if not force:
             check_delete(target, spec.min_size, 1)
         doomed = await self._doomed(group_id, provider_ids)
-        _, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
-        if not force and (doomed or stand_ins):
+        _, placeholders = split_placeholders(group_id, provider_ids, parse_provider_id)
+        if not force and (doomed or placeholders):
             most = self._ledger.size_at_most(group_id, target, doomed)
-            check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
-        if stand_ins:
+            check_delete(most, spec.min_size, len(doomed) + len(placeholders))
+        if placeholders:
             existing = len(await self._instances(group_id))
-            before, target = target, decreased(target, len(stand_ins), existing)
+            before, target = target, decreased(target, len(placeholders), existing)
             await self._set_size(group_id, before, target)
         refused: list[tuple[str, CloudError]] = []
         for number, instance in enumerate(doomed):
@@ -313,7 +318,7 @@ class AlibabaCloud(Cloud):
         found: list[str] = []
         for node_id in node_ids:
             instance = parse_provider_id(node_id)
-            if is_stand_in(instance) or instance in found:
+            if is_placeholder(instance) or instance in found:
                 continue
             if instance not in mine:
                 owner = await self.group_of(node_id)

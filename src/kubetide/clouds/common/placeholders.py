@@ -1,6 +1,6 @@
-"""Stand-ins for machines that were ordered and cannot be had, for clouds that only say so in their activities.
+"""Placeholders for machines that were ordered and cannot be had, for clouds that only say so in their activities.
 
-A stand-in has a provider id that no machine has, is being created, and has the error of the failed
+A placeholder has a provider id that no machine has, is being created, and has the error of the failed
 activity. Deleting one withdraws its order.
 """
 
@@ -36,13 +36,13 @@ class FailedActivity(NamedTuple):
         )
 
 
-class StandIns:
-    """Adds stand-ins to groups: for machines that were ordered, and that an activity says cannot be had.
+class Placeholders:
+    """Adds placeholders to groups: for machines that were ordered, and that an activity says cannot be had.
 
     Args:
         ledger: The orders.
         failed_activity: Returns why a group's order failed since a time; None where no activity says so.
-        make_id: Makes a provider id of a stand-in's name.
+        make_id: Makes a provider id of a placeholder's name.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class StandIns:
         self._ledger, self._failed_activity, self._make_id = ledger, failed_activity, make_id
 
     async def add_to(self, reading: GroupReading) -> GroupReading:
-        """Return the group with a stand-in for each machine that cannot be had."""
+        """Return the group with a placeholder for each machine that cannot be had."""
         since = self._ledger.growing_since(reading.id)
         if since is None or reading.target is None or reading.instances_error:
             return reading
@@ -66,34 +66,34 @@ class StandIns:
         if failure is None:
             return reading
         error = failure.error()
-        stand_ins = tuple(
+        placeholders = tuple(
             Instance(
                 provider_id=self._make_id(f"{_MARK}{reading.id}-{number}"), state="Creating", error=error
             )
             for number in range(missing)
         )
-        return reading._replace(instances=(*(reading.instances or ()), *stand_ins))
+        return reading._replace(instances=(*(reading.instances or ()), *placeholders))
 
 
-def is_stand_in(name: str) -> bool:
-    """Return whether a machine's name is that of a stand-in."""
+def is_placeholder(name: str) -> bool:
+    """Return whether a machine's name is that of a placeholder."""
     return name.startswith(_MARK)
 
 
-def split_stand_ins(
+def split_placeholders(
     group: str, provider_ids: Iterable[str], name_of: Callable[[str], str]
 ) -> tuple[list[str], list[str]]:
-    """Return the provider ids of real machines, and the names of the group's stand-ins, each once.
+    """Return the provider ids of real machines, and the names of the group's placeholders, each once.
 
-    Raises CloudError for a stand-in of another group.
+    Raises CloudError for a placeholder of another group.
 
     Args:
         group: The group.
-        provider_ids: Of machines and stand-ins.
+        provider_ids: Of machines and placeholders.
         name_of: Returns the machine's name that a provider id has.
     """
     names = {one: name_of(one) for one in provider_ids}
-    stand_ins = [name for name in names.values() if is_stand_in(name)]
-    if any(name.removeprefix(_MARK).rpartition("-")[0] != group for name in stand_ins):
-        raise CloudError(f"{', '.join(stand_ins)}: not all are orders of {group}")
-    return [one for one, name in names.items() if name not in stand_ins], stand_ins
+    placeholders = [name for name in names.values() if is_placeholder(name)]
+    if any(name.removeprefix(_MARK).rpartition("-")[0] != group for name in placeholders):
+        raise CloudError(f"{', '.join(placeholders)}: not all are orders of {group}")
+    return [one for one, name in names.items() if name not in placeholders], placeholders

@@ -20,7 +20,12 @@ from kubetide.clouds.common.creation import (
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.ledger import Ledger
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.placeholders import FailedActivity, StandIns, is_stand_in, split_stand_ins
+from kubetide.clouds.common.placeholders import (
+    FailedActivity,
+    Placeholders,
+    is_placeholder,
+    split_placeholders,
+)
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
@@ -82,14 +87,16 @@ class TencentCloud(Cloud):
         self._shown = ShownGroups()
         self._has_begun = False
         self._ledger = Ledger(clock)
-        self._stand_ins = StandIns(self._ledger, self._failed_activity, lambda name: provider_id("", name))
+        self._placeholders = Placeholders(
+            self._ledger, self._failed_activity, lambda name: provider_id("", name)
+        )
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all groups as they are now, ordered by id."""
         await self.renew()
-        return self._shown.show([await self._stand_ins.add_to(one) for one in await self.readings()])
+        return self._shown.show([await self._placeholders.add_to(one) for one in await self.readings()])
 
     async def renew(self) -> None:
         """Forget sizes and instances. The first time, one of the groups must exist. Raises CloudError."""
@@ -313,14 +320,14 @@ class TencentCloud(Cloud):
             check_delete(target, spec.min_size, 1)
         for one in provider_ids:
             await self._check_member(group_id, one)
-        real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
+        real, placeholders = split_placeholders(group_id, provider_ids, parse_provider_id)
         doomed = [one for one in map(parse_provider_id, real) if one not in self._ledger]
-        if not force and (doomed or stand_ins):
+        if not force and (doomed or placeholders):
             most = self._ledger.size_at_most(group_id, target, doomed)
-            check_delete(most, spec.min_size, len(doomed) + len(stand_ins))
-        if stand_ins:
+            check_delete(most, spec.min_size, len(doomed) + len(placeholders))
+        if placeholders:
             machines = await self._machines_of(group_id, anew=True)
-            before, target = target, decreased(target, len(stand_ins), len(machines))
+            before, target = target, decreased(target, len(placeholders), len(machines))
             await self._set_size(group_id, before, target)
         if not doomed:
             return
@@ -329,10 +336,10 @@ class TencentCloud(Cloud):
         await self._ledger.remove(group_id, target, doomed, self._api.remove(asg, doomed))
 
     async def _check_member(self, group_id: str, node_id: str) -> None:
-        """Raise CloudError unless the group has the machine of that id, or it is that of a stand-in."""
+        """Raise CloudError unless the group has the machine of that id, or it is that of a placeholder."""
         if not node_id:
             raise CloudError(f"a node without provider id belongs to a different asg than {group_id}")
-        if is_stand_in(parse_provider_id(node_id)):
+        if is_placeholder(parse_provider_id(node_id)):
             return
         owner = await self.group_of(node_id)
         if owner is None:

@@ -67,7 +67,7 @@ class Templates:
         return found
 
     async def renew(self, configuration_id: str) -> None:
-        """Read all launch configurations, where it is time or that one is new. Raises CloudError if it was never read."""
+        """Read all launch configurations if they are old, or if this one is not known. Raises CloudError if it was never read."""
         now = self._clock.monotonic()
         is_old = self._configurations_at is None or now - self._configurations_at >= _CONFIGURATIONS_FOR
         if is_old or not (configuration_id in self._configurations or configuration_id in self._problems):
