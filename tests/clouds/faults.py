@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kubetide.clouds.common.rest import NoAnswer, Response
 from kubetide.ports.errors import (
+    CloudError,
     Conflict,
     Expired,
     Forbidden,
@@ -63,6 +64,15 @@ class Fault:
     status: int = 503
     retry_after: str = ""
     refusal: type = Unavailable
+
+
+async def answer_or_error(call):
+    """Return the answer of a call and None, or None and its error; any error but a CloudError is a defect."""
+    try:
+        return await call, None
+    except CloudError as error:
+        assert str(error)  # noqa: PT017  # it is part of the contract that there is a text
+        return None, error
 
 
 class Faulty:

@@ -14,10 +14,9 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.clouds.faults import BODIES, CHANGES, LOST, STATUSES, WORLD, Fault, Faulty
+from tests.clouds.faults import BODIES, CHANGES, LOST, STATUSES, WORLD, Fault, Faulty, answer_or_error
 from tests.clouds.vendors import ALL, Azure, Gce
 
-from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, after, minutes, seconds
 
 PLACES = ALL | {
@@ -138,11 +137,7 @@ class Life:
     async def call(self, call):
         """Return the answer of a call, or its error; any error but a CloudError, or too many requests, are defects."""
         self.faulty.begin()
-        try:
-            return await call, None
-        except CloudError as error:
-            assert str(error)  # noqa: PT017  # it is part of the contract that there is a text
-            return None, error
+        return await answer_or_error(call)
 
     async def look(self, _name):
         groups, _ = await self.call(self.cloud.refresh())

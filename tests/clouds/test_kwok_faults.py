@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.clouds.faults import LOST, REFUSALS, WORLD, Fault, FaultyCluster
+from tests.clouds.faults import LOST, REFUSALS, WORLD, Fault, FaultyCluster, answer_or_error
 from tests.clouds.test_kwok import START, config_of, kwok, template
 
 from kubetide.clouds.kwok.cloud import KwokCloud
@@ -86,16 +86,8 @@ class Life:
             one.metadata.name: one for one in listed if (one.metadata.annotations or {}).get(GROUP) == group
         }
 
-    async def call(self, call):
-        """Return the answer of a call, or its error; any error but a CloudError is a defect."""
-        try:
-            return await call, None
-        except CloudError as error:
-            assert str(error)  # noqa: PT017  # it is part of the contract that there is a text
-            return None, error
-
     async def look(self, _name):
-        groups, _ = await self.call(self.cloud.refresh())
+        groups, _ = await answer_or_error(self.cloud.refresh())
         for group in groups or ():
             ids = [one.provider_id for one in group.instances]
             assert len(ids) == len(set(ids))
@@ -108,14 +100,14 @@ class Life:
 
     async def increase(self, name):
         before = len(await self.nodes(name))
-        _, error = await self.call(self.cloud.increase_size(name, 1))
+        _, error = await answer_or_error(self.cloud.increase_size(name, 1))
         after = len(await self.nodes(name))
         expected = {before + 1} if error is None else {before, before + 1}
         assert any(abs(after - one) <= self.slack for one in expected)
 
     async def decrease(self, name):
         before = await self.nodes(name)
-        await self.call(self.cloud.decrease_target_size(name, 1))
+        await answer_or_error(self.cloud.decrease_target_size(name, 1))
         lost = before.keys() - (await self.nodes(name)).keys() - self.gone
         assert len(lost) <= 1
         for one in lost:
@@ -124,7 +116,7 @@ class Life:
     async def delete(self, name):
         before = await self.nodes(name)
         for one in sorted(before)[:1]:
-            await self.call(self.cloud.delete_nodes(name, [f"kwok:{one}"]))
+            await answer_or_error(self.cloud.delete_nodes(name, [f"kwok:{one}"]))
             assert before.keys() - (await self.nodes(name)).keys() <= {one, *self.gone}
 
     async def check(self):
@@ -137,7 +129,7 @@ class Life:
         """Look when everything is well for some time: all is as it is in the cluster."""
         self.faulty.set(None)
         await self.clock.sleep(minutes(20))
-        groups, error = await self.call(self.cloud.refresh())
+        groups, error = await answer_or_error(self.cloud.refresh())
         assert groups is not None, error
         for group in groups:
             nodes = await self.nodes(group.id)
@@ -185,12 +177,12 @@ def test_faults_between_kwok_and_the_api_server(fault, steps, begun):
 
 async def increases(life):
     for _ in range(2):
-        await life.call(life.cloud.increase_size("system", 1))
+        await answer_or_error(life.cloud.increase_size("system", 1))
 
 
 async def deletions(life):
     for one in sorted(await life.nodes("system")):
-        await life.call(life.cloud.delete_nodes("system", [f"kwok:{one}"]))
+        await answer_or_error(life.cloud.delete_nodes("system", [f"kwok:{one}"]))
 
 
 @pytest.mark.parametrize("orders", [increases, deletions], ids=lambda orders: orders.__name__)

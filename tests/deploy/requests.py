@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tests.horizontal.running import World as HorizontalWorld
+
 from kubetide.embedded.apiserver.http import User
 from kubetide.embedded.apiserver.http.access import Rule
+from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.objects.kinds import PODS
 from kubetide.ports.errors import Forbidden
+from kubetide.watching import Caches
 
 ACCOUNT = "system:serviceaccount:kube-system:kubetide"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -22,6 +27,26 @@ class Request(NamedTuple):
     resource: str
     namespace: str = ""
     name: str = ""
+
+
+def observed_horizontal(clock, *, measures=False, advises=False):
+    """Return the world of a horizontal loop, and the set that its requests are noted in."""
+    world, seen = HorizontalWorld(clock), set()
+    observed = Observed(world.cluster, seen)
+    world.caches = Caches(observed, clock)
+    world.controller = HorizontalController(
+        observed,
+        world.usage,
+        clock,
+        world.recorder,
+        world.board,
+        HorizontalSettings(),
+        caches=world.caches,
+        custom=world.measured if measures else None,
+        external=world.measured if measures else None,
+        advises=advises,
+    )
+    return world, seen
 
 
 class Observed:

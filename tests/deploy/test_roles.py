@@ -8,12 +8,11 @@ import pytest
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
 from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST, NOMINATE, UI
-from tests.deploy.requests import Granted, Observed, account_of, granted_by
+from tests.deploy.requests import Granted, Observed, account_of, granted_by, observed_horizontal
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
 from tests.embedded.load.worlds import make_pod, make_service
 from tests.horizontal.running import START
-from tests.horizontal.running import World as HorizontalWorld
 from tests.horizontal.worlds import external
 from tests.nodes.live import SHORT
 from tests.nodes.live import World as NodesWorld
@@ -34,8 +33,6 @@ from kubetide.embedded.load import (
     EmbeddedExternalMetrics,
     ExternalSeries,
 )
-from kubetide.horizontal.controller import HorizontalController
-from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.loop import loop_entries
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.settings import Settings as NodesSettings
@@ -133,21 +130,7 @@ def of_horizontal():
     """What the horizontal loop asks at the Cluster port: targets with and without a cache, a conflict, failing metrics."""
 
     async def main(clock):
-        world, seen = HorizontalWorld(clock), set()
-        observed = Observed(world.cluster, seen)
-        world.caches = Caches(observed, clock)
-        world.controller = HorizontalController(
-            observed,
-            world.usage,
-            clock,
-            world.recorder,
-            world.board,
-            HorizontalSettings(),
-            caches=world.caches,
-            custom=world.measured,
-            external=world.measured,
-            advises=True,
-        )
+        world, seen = observed_horizontal(clock, measures=True, advises=True)
         world.usage.milli = 200
         await world.add()
         body = builders.deployment("db", replicas=1) | {"kind": "StatefulSet"}
@@ -159,7 +142,7 @@ def of_horizontal():
         await world.cluster.create(HPAS, hpa, namespace="default")
         world.measured.answers["external", "default", "queue", ""] = [20_000]
         world.cluster.faults = ConflictOnce()
-        owners = asyncio.create_task(HpaOwners(observed, clock, lambda _: None).run())
+        owners = asyncio.create_task(HpaOwners(Observed(world.cluster, seen), clock, lambda _: None).run())
         async with world.running():
             await clock.sleep(seconds(16))
             assert await world.replicas() == 4

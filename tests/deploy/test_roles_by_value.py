@@ -5,14 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from tests.deploy.conftest import ACT, BOTH, IDLEST, NOMINATE
-from tests.deploy.requests import Observed, granted_by
+from tests.deploy.requests import Observed, granted_by, observed_horizontal
 from tests.horizontal.running import START
-from tests.horizontal.running import World as HorizontalWorld
 from tests.nodes.live import SHORT, SMALL
 from tests.nodes.live import World as NodesWorld
 
-from kubetide.horizontal.controller import HorizontalController
-from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint
 from kubetide.nodes.settings import Settings as NodesSettings
@@ -44,18 +41,7 @@ def test_pods_are_patched_only_where_a_value_enables_it(rendered):
     """The option idlest-first needs one verb more; the roles grant it by a value, and by nothing else."""
 
     async def main(clock):
-        world, seen = HorizontalWorld(clock), set()
-        observed = Observed(world.cluster, seen)
-        world.caches = Caches(observed, clock)
-        world.controller = HorizontalController(
-            observed,
-            world.usage,
-            clock,
-            world.recorder,
-            world.board,
-            HorizontalSettings(),
-            caches=world.caches,
-        )
+        world, seen = observed_horizontal(clock)
         world.usage.milli = 20
         extra = {"metadata": {"annotations": {"horizontal.kubetide.io/idlest-first": "true"}}}
         await world.add(replicas=4, extra=extra)
