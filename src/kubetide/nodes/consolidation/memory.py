@@ -6,7 +6,7 @@ import msgspec
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes
+from kubetide.units.time import Duration, Instant, after, minutes
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,11 +105,11 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     gone_since: tuple[Pod, ...] = ()
     gone: tuple[GonePod, ...] = ()
 
-    def give_up(self, name: str, why: str, now: Instant) -> None:
-        """Leave a node alone whose move is given up, for longer each time."""
+    def give_up(self, name: str, now: Instant) -> Instant:
+        """Leave a node alone whose move is given up, for longer each time; return until when."""
         self.given_up[name] = self.given_up.get(name, 0) + 1
-        until = self.failed[name] = after(now, pause_after(self.given_up[name]))
-        self.reasons[name] = f"it is left alone until {format_rfc3339(until)}, as a move was given up: {why}"
+        self.failed[name] = after(now, pause_after(self.given_up[name]))
+        return self.failed[name]
 
     def add_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
         """Note a deleted pod; the next decision fills in the time."""

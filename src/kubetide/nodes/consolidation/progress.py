@@ -21,7 +21,7 @@ from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, minutes
+from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes
 
 PATIENCE: Duration = minutes(30)
 """How long a move waits for pods that end by themselves, or for free capacity, before it is given up."""
@@ -186,8 +186,10 @@ def _refused(
 
 
 def _give_up(state: State, move: Move, why: str, found: Progress, now: Instant) -> None:
+    memory = state.memory.consolidation
     for name in move.nodes:
-        state.memory.consolidation.give_up(name, why, now)
+        until = format_rfc3339(memory.give_up(name, now))
+        memory.reasons[name] = f"it is left alone until {until}, as a move was given up: {why}"
         found.reasons.append(reason("ConsolidationGivenUp", name, why=why))
 
 

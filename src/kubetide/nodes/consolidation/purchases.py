@@ -1,4 +1,4 @@
-"""Groups of which consolidation may buy a node, and how many nodes more."""
+"""Groups of which consolidation may buy a node, and how many more nodes it may buy."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Purchases:
         self._new[target.group] = self._new.get(target.group, 0) + 1
         self._headroom.take(target.template.node, 1)
 
-    def most(self) -> int:
-        """Return how many nodes more the cluster may have for a while, and this hour may ask for."""
+    def nodes_left(self) -> int:
+        """Return how many more nodes may be bought, by the limit of the cluster and by that of an hour."""
         state, settings = self._state, self._state.settings
         new = sum(self._new.values())
         lately = sum(number for at, number in state.memory.increases if at > before(self._now, hours(1)))
@@ -71,7 +71,7 @@ class Purchases:
     def targets(self) -> list[Target]:
         """Return the groups of which a node may be bought, cheapest first."""
         state, tick = self._state, self._tick
-        if self.most() <= 0:
+        if self.nodes_left() <= 0:
             return []
         idle_soon = upcoming_without_pods(state, tick)
         found = []

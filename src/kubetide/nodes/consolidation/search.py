@@ -132,7 +132,7 @@ class _Searching:
     def _fills(self, targets: Sequence[Target], calm: float) -> None:
         """Take new nodes as long as there are good ones; with no calm those that cost less for the same capacity."""
         for _ in range(_MOST_FILLS):
-            if self._left <= 0 or self._purchases.most() <= 0 or not targets or not self._some:
+            if self._left <= 0 or self._purchases.nodes_left() <= 0 or not targets or not self._some:
                 break
             if not self._fill(targets, calm):
                 break
