@@ -97,11 +97,11 @@ def _sets(said: argparse.Namespace, seed: int) -> dict[str, BillSet]:
     return found
 
 
-def doubts(never_fit: Sequence[PodRow]) -> list[str]:
-    """Return a line for each kind of pods that fit no type."""
+def warnings_of(never_fit: Sequence[PodRow]) -> list[str]:
+    """Return a line for each size of pods that fit no type."""
     return [
-        f"{count} pods of {cpu}m, {memory} MiB, {gpus}{f' {model}' if model else ''} GPUs fit no type: they never run, "
-        f"and the bound leaves them out"
+        f"pods of {cpu}m, {memory} MiB, {gpus}{f' {model}' if model else ''} GPUs fit no type ({count} of them): they "
+        f"never run, and the bound leaves them out; add a type that holds them"
         for (cpu, memory, gpus, model), count in sorted(Counter(pod.shape for pod in never_fit).items())
     ]
 
@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"bench bill: {error}", file=sys.stderr)
         return 2
     for name, one in draws[said.seed].items():
-        for line in doubts(impossible(one.pods, one.types)):
+        for line in warnings_of(impossible(one.pods, one.types)):
             print(f"bench bill: {name}: {line}", file=sys.stderr)
     results = _played(said, draws)
     print(json.dumps(results[0] if len(results) == 1 else {"sets": results}))

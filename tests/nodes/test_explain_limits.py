@@ -97,7 +97,7 @@ def test_a_pod_behind_the_last_node_of_a_limit_is_not_said_to_be_helped(limits, 
         "refused",
         f"No group takes it. What would help: {change} (group g).",
     )
-    assert found.groups[0].why.startswith("its nodes would take it, but the limits leave no further one")
+    assert found.groups[0].why.startswith("its nodes would take it, but the limits leave no node for it")
     together = explain_equivalent_pods(world.state, [("default", name) for name in "abc"], world.now)
     assert together.sentence == found.sentence
 

@@ -84,8 +84,8 @@ def test_pods_that_fit_no_type_harm_no_other(files, capsys):
     assert main([*files, *policy, "--jobs", "1"]) == 0
     told = capsys.readouterr()
     found = json.loads(told.out.splitlines()[-1])["policies"]["upstream"]
-    assert "pods: 1 pods of 64000m, 1 MiB, 0 GPUs fit no type" in told.err
-    assert "pods: 1 pods of 1m, 1 MiB, 2 T4 GPUs fit no type" in told.err
+    assert "pods: pods of 64000m, 1 MiB, 0 GPUs fit no type (1 of them)" in told.err
+    assert "pods: pods of 1m, 1 MiB, 2 T4 GPUs fit no type (1 of them)" in told.err
     assert (without["left_pending"], found["left_pending"]) == (0, 1)
     assert found["bound_usd"] == without["bound_usd"]
     assert found["bought"] == without["bought"]

@@ -178,7 +178,7 @@ def parse_cron(text: str, grammar: Grammar = STANDARD) -> Schedule:
         if not blank:
             raise CronError(f"expected a schedule after the time zone {name}")
         try:
-            # "Local" leaves the zone to who asks, as without a prefix.
+            # "Local" is the zone of the time that is asked about, as without a prefix.
             zone = None if name == "Local" else zone_of(name)
         except CronError as error:
             raise CronError(f"provided bad location {name}: {error}") from error

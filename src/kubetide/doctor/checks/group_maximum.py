@@ -10,7 +10,7 @@ from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.scale_down.pods import is_expendable
 
 _FIX = "raise its maximum at the cloud, or offer another group for the same pods"
-_FIX_WAITING = "if its nodes would take these pods, raise its maximum at the cloud; no-group says what each of them lacks"
+_FIX_WAITING = "if its nodes would take these pods, raise its maximum at the cloud; the finding no-group says what each of them lacks"
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:

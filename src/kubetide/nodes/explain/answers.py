@@ -36,7 +36,9 @@ from kubetide.units.time import Instant, format_rfc3339
 _MOST_OBSTACLES = 3
 _CONSTRAINTS = "ask less, drop a constraint, or add a group that meets all of them"
 
-_NO_NODE_LEFT = "its nodes would take it, but the limits leave no further one behind the other pods that wait"
+_NO_NODE_LEFT = (
+    "its nodes would take it, but the limits leave no node for it beyond those for the pods before it"
+)
 
 
 class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):

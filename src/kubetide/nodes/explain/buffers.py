@@ -24,7 +24,7 @@ from kubetide.units.time import Instant
 NO_INJECTION: Final = "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"
 
 
-class Capacity(NamedTuple):
+class BufferCapacity(NamedTuple):
     """Where the placeholder pods of a buffer are.
 
     Attributes:
@@ -79,7 +79,7 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
     return lines
 
 
-def capacity_of_buffers(state: State, now: Instant) -> dict[Key, Capacity]:
+def capacity_of_buffers(state: State, now: Instant) -> dict[Key, BufferCapacity]:
     """Return where the capacity of each buffer is."""
     if not state.capacity.buffers:
         return {}
@@ -95,7 +95,7 @@ def _open(state: State, now: Instant) -> tuple[State, Tick]:
     return copy, tick
 
 
-def _capacities(tick: Tick, buffers: Iterable[CapacityBuffer]) -> dict[Key, Capacity]:
+def _capacities(tick: Tick, buffers: Iterable[CapacityBuffer]) -> dict[Key, BufferCapacity]:
     """Return where the capacity of each buffer is; each pod of the tick is looked at once."""
     placed: dict[str, Counter[str]] = {}
     coming: Counter[str] = Counter()
@@ -110,7 +110,7 @@ def _capacities(tick: Tick, buffers: Iterable[CapacityBuffer]) -> dict[Key, Capa
         if uid := _buffer_of(tick, pod):
             left.setdefault(uid, []).append(pod)
     return {
-        key_of(one): Capacity(
+        key_of(one): BufferCapacity(
             placed.get(uid := one.metadata.uid, {}), coming[uid], tuple(left.get(uid, ())), _not_ready(one)
         )
         for one in buffers

@@ -23,7 +23,7 @@ from kubetide.nodes.explain.waiting.group_changes import (
     in_one_group,
     larger_machine,
 )
-from kubetide.nodes.explain.waiting.limit_changes import LIMITS, Growth, enforced_quotas
+from kubetide.nodes.explain.waiting.limit_changes import LIMITS, GroupLimits, enforced_quotas
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
@@ -105,11 +105,11 @@ class _Supposed:
     machine: Node | None = None
     forgiven: dict[str, None] = field(default_factory=dict)
 
-    def grow(self, growth: Growth) -> None:
-        """Take over a group's limits."""
-        self.settings, self.quotas = growth.settings, growth.quotas
-        group = self.groups[growth.group.id]
-        self.groups[group.id] = replace(group, max_size=growth.group.max_size)
+    def take_over(self, limits: GroupLimits) -> None:
+        """Suppose these limits of a group."""
+        self.settings, self.quotas = limits.settings, limits.quotas
+        group = self.groups[limits.group.id]
+        self.groups[group.id] = replace(group, max_size=limits.group.max_size)
 
 
 class _Decided(NamedTuple):
@@ -267,20 +267,20 @@ class Supposing:
         """Return how many new nodes the group needs for the pod and the others that wait and that it takes."""
         maximum = self._groups[group_id].target_size + len(self._state.pending) + 1
         lifted = with_fields(supposed, groups=dict(supposed.groups))
-        lifted.grow(self._growth(group_id).lifted(maximum))
+        lifted.take_over(self._limits(group_id).lifted(maximum))
         option = _option(self._decide(lifted, group_id).tick, group_id, self._key)
         return 0 if option is None else option.nodes
 
-    def _growth(self, group_id: str) -> Growth:
+    def _limits(self, group_id: str) -> GroupLimits:
         """Return the limits as they are."""
         plain = self._decide_unchanged()
         assert plain.headroom is not None, "it is counted where no group is asked about"
-        return Growth(self._groups[group_id], self._settings, self._quotas, plain.headroom, plain.nodes)
+        return GroupLimits(self._groups[group_id], self._settings, self._quotas, plain.headroom, plain.nodes)
 
     def _raise(self, group_id: str, nodes: int, tick: Tick, supposed: _Supposed) -> tuple[Change, ...]:
         """Raise the limits that keep the group from so many new nodes."""
-        growth, changes = self._growth(group_id).raised(tick.templates[group_id], nodes)
-        supposed.grow(growth)
+        limits, changes = self._limits(group_id).raised(tick.templates[group_id], nodes)
+        supposed.take_over(limits)
         return changes
 
     def _put_skip_right(self, why: str, group_id: str, tick: Tick, supposed: _Supposed) -> tuple[Change, ...]:

@@ -28,8 +28,8 @@ LIMITS: Final = frozenset({MAXIMUM, "max_nodes_total", "limits", "quota"})
 _NO_LIMIT: Final = f"0:{1 << 62}"
 
 
-class Growth(NamedTuple):
-    """What the limits of a group are, and what counts towards them.
+class GroupLimits(NamedTuple):
+    """The limits that keep a group from growing, and what counts towards them.
 
     Attributes:
         group: With its maximum.
@@ -45,7 +45,7 @@ class Growth(NamedTuple):
     headroom: Headroom
     nodes: int
 
-    def raised(self, template: Template | None, count: int) -> tuple[Growth, tuple[Change, ...]]:
+    def raised(self, template: Template | None, count: int) -> tuple[GroupLimits, tuple[Change, ...]]:
         """Return limits that let in ``count`` more nodes, and a change for each that is raised."""
         group, settings, quotas = self.group, self.settings, dict(self.quotas)
         changes: list[Change] = []
@@ -66,7 +66,7 @@ class Growth(NamedTuple):
             changes += [*flags, *parts]
         return self._replace(group=group, settings=settings, quotas=quotas), tuple(changes)
 
-    def lifted(self, maximum: int) -> Growth:
+    def lifted(self, maximum: int) -> GroupLimits:
         """Return the same without any limit over the whole cluster, and with this maximum of the group."""
         settings = replace(
             self.settings,
