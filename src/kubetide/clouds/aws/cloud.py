@@ -215,7 +215,8 @@ class AwsCloud(Cloud):
 
         async def ask(known: Known) -> Shortage:
             try:
-                return Shortage(shortage(await self._api.activities(known.asg.name), known.sized_at))
+                since = self._ledger.growing_since(known.asg.name)
+                return Shortage(shortage(await self._api.activities(known.asg.name), since))
             except CloudError as error:
                 return unknown_shortage(error)
 
@@ -360,11 +361,8 @@ class AwsCloud(Cloud):
             )
 
     async def _set_size(self, known: Known, size: int) -> None:
-        # An activity may have begun, and failed, before AWS answers.
-        asked_at = self._clock.now()
         call = self._api.set_desired_capacity(known.asg.name, size)
         await self._ledger.resize(known.asg.name, size - known.target, call)
-        known.sized_at = asked_at
         known.set_target(size, self._clock.now())
 
     def _doubt(self, group_id: str) -> None:

@@ -36,7 +36,6 @@ class Known:
         shortage: Why it lacks machines; None when it does not, or nobody knows.
         base: What does not depend on instances and sizes: template, options, warnings.
         ended: Provider ids that we ended and AWS still lists.
-        sized_at: When we last asked for a size, the end of an instance aside; None before the first time.
         is_named: Whether ``--nodes`` names it; such a group is nobody's to delete.
         is_unsure: Whether an order may have changed it without an answer.
     """
@@ -51,7 +50,6 @@ class Known:
     stale: str = ""
     is_named: bool = False
     is_unsure: bool = False
-    sized_at: Instant | None = None
     _change: _Change | None = None
     _view: NodeGroup | None = None
 
