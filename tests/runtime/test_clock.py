@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -253,6 +254,34 @@ def test_real_time_begins_at_the_given_instant():
     assert run_real(main) > Instant(1_600_000_000_000_000_000)
     with pytest.raises(ValueError, match="speed"):
         Pace(0)
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has one monotonic clock")
+def test_time_goes_on_while_the_machine_sleeps(monkeypatch):
+    """After an hour of sleep the clock is an hour later, and what was due meanwhile is due."""
+    read, slept = time.clock_gettime_ns, 0
+
+    def read_after_sleep(which):
+        return read(which) + (slept if which == time.CLOCK_BOOTTIME else 0)
+
+    monkeypatch.setattr(time, "clock_gettime_ns", read_after_sleep)
+
+    async def main(clock):
+        nonlocal slept
+        waiting = asyncio.create_task(clock.sleep(minutes(30)))
+        await asyncio.sleep(0)
+        begun, elapsed = clock.now(), clock.monotonic()
+        slept = minutes(60)
+        passed = clock.now() - begun, clock.monotonic() - elapsed
+        for _ in range(5):
+            await asyncio.sleep(0)
+        woken = waiting.done()
+        waiting.cancel()
+        return passed, woken
+
+    passed, woken = run_real(main)
+    assert all(minutes(60) <= one < minutes(61) for one in passed)
+    assert woken
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
