@@ -1,4 +1,7 @@
-"""The scoring suite: recorded scores of kube-scheduler's plugins, and the node that it chose."""
+"""The scoring suite: recorded scores of kube-scheduler's plugins, and the node that it chose, in v1.36 and v1.37.
+
+A scenario is played with the rules of both: what v1.37 answers where it differs stands beside v1.36's answer.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from tests.conformance.cases import Case, difference
 from tests.conformance.scheduling import devices_of, node_of, pod_of, volumes_of
 
 from kubetide.objects.meta import LabelSelector
-from kubetide.scheduling import ClusterFacts, classify
+from kubetide.scheduling import classify, facts_of_scheduler
 from kubetide.scheduling.scoring import (
     DEFAULT,
     PROFILES,
@@ -24,18 +28,36 @@ from kubetide.scheduling.scoring import (
     incoming,
 )
 
-_FORMAT = "scores/1"
+_SCORES, _FILTERS = "scores/1", "filter-drift/1"
+_MINORS = (36, 37)
 _VOLUME_KINDS = {"pvcs": "persistentVolumeClaims", "pvs": "persistentVolumes"}
 
 
 def cases(document: Any) -> Iterator[Case]:
-    """Yield the scenarios of a file of this format; other files have none."""
-    if isinstance(document, dict) and document.get("format") == _FORMAT:
-        yield from document["scenarios"]
+    """Yield the scenarios of a file of this format, with each minor version; other files have none."""
+    form = document.get("format") if isinstance(document, dict) else None
+    if form in {_SCORES, _FILTERS}:
+        for scenario in document["scenarios"]:
+            for minor in _MINORS:
+                expect = _expect(scenario, minor) if form == _SCORES else scenario[f"expect_1_{minor}"]
+                yield {**scenario, "minor": minor, "expect": expect, "scored": form == _SCORES}
+
+
+def _expect(scenario: Case, minor: int) -> Case:
+    expect: Case = scenario["expect"]
+    if minor == 36:
+        return expect
+    differs = scenario.get("expect_1_37") or {}
+    plugins = {**(expect.get("plugins") or {}), **(differs.get("plugins") or {})}
+    feasible = expect.get("feasible") or ()
+    if plugins.get("VolumeBinding", {}).get("skipped"):
+        none = dict.fromkeys(feasible, 0)
+        plugins["VolumeBinding"] = {"weight": 1, "raw": none, "normalized": none}
+    return {**expect, **differs, **({"plugins": plugins} if plugins else {})}
 
 
 def case_id(case: Case) -> str:
-    return str(case["name"])
+    return f"{case['name']} with v1.{case['minor']}"
 
 
 def group(case: Case) -> str:
@@ -57,12 +79,15 @@ def snapshot_of(case: Case) -> ScoredSnapshot:
     namespaces = {
         one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in given.get("namespaces") or ()
     }
+    facts = facts_of_scheduler(case["minor"])
+    gates = case.get("gates") or {}
     snapshot = ScoredSnapshot(
-        ClusterFacts(
+        replace(
+            facts,
             namespaces=namespaces,
             volumes=volumes_of(objects),
             devices=devices_of(given),
-            storage_capacity_scoring=(case.get("gates") or {}).get("StorageCapacityScoring", False),
+            storage_capacity_scoring=gates.get("StorageCapacityScoring", facts.storage_capacity_scoring),
         )
     )
     for node in given.get("nodes") or ():
@@ -108,7 +133,8 @@ def first_difference(case: Case) -> str | None:
     expect = case["expect"]
     snapshot = snapshot_of(case)
     given = pod_of(case["input"]["pod"])
-    pod = incoming(given, classify(given), default_selector(given, selectors_of(case["input"])), images=True)
+    spread = default_selector(given, selectors_of(case["input"]))
+    pod = incoming(given, classify(given), spread, images=True, minor=case["minor"])
     names = snapshot.node_names
     order = snapshot.tree.names()
     fits = snapshot.feasible(pod.pod_class)
@@ -117,12 +143,17 @@ def first_difference(case: Case) -> str | None:
         "order": order,
         "feasible": feasible,
         "infeasible": {
-            name: {"plugin": refusal.plugin, "reasons": list(refusal.reasons)}
+            name: {
+                "plugin": refusal.plugin if refusal.phase != "PreFilterResult" else refusal.phase,
+                "reasons": list(refusal.reasons),
+            }
             for name in order
             if (refusal := snapshot.first_refusal(pod.pod_class, name)) is not None
         },
         "error": "",
     }
+    if not case["scored"]:
+        return _difference_of_filters(expect, found)
     required: Case = {key: expect.get(key) or type(one)() for key, one in found.items()}
     rows = np.array([snapshot.row(name) for name in feasible], np.int64)
     try:
@@ -140,6 +171,16 @@ def first_difference(case: Case) -> str | None:
         required["chosen"], found["chosen"] = expect["chosen"], chosen
     assert list(names) == [one["metadata"]["name"] for one in case["input"]["nodes"]]
     return difference("expect", required, found)
+
+
+def _difference_of_filters(expect: Case, found: Case) -> str | None:
+    infeasible = {
+        name: {"plugin": one["plugin"], "reasons": one["reasons"] or []}
+        for name, one in expect["infeasible"].items()
+    }
+    required = {"feasible": sorted(expect["feasible"]), "infeasible": infeasible}
+    given = {"feasible": sorted(found["feasible"]), "infeasible": found["infeasible"]}
+    return difference("expect", required, given)
 
 
 def _scored(pod: Incoming, snapshot: ScoredSnapshot, rows: Any, feasible: list[str]) -> Case:

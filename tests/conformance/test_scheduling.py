@@ -58,5 +58,7 @@ def test_orders_of_many_groups():
     for case in cases:
         pods = list(map(pod_of, case["pods"]))
         groups = [PodGroup((pod,), classify(pod)) for pod in pods]
-        assert Orders(groups).of(node_of(case["template"]), range(len(groups))) == case["order"], case["id"]
+        assert Orders(groups, 36).of(node_of(case["template"]), range(len(groups))) == case["order"], case[
+            "id"
+        ]
     assert len(cases) == 50

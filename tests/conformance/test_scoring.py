@@ -9,12 +9,12 @@ from tests.conformance import scoring
 from tests.conformance.cases import Selection, selected_cases
 
 DATA = Path(__file__).parent / "data" / "scoring"
-CASES = list(selected_cases(scoring, [DATA / "scores.json.gz"], Selection()))
+CASES = list(selected_cases(scoring, [DATA], Selection()))
 
 
 def test_recorded_cases():
-    """Order, raw and normalized scores of each plugin, totals and the node chosen are kube-scheduler's."""
-    assert len(CASES) == 251
+    """Verdicts, order, raw and normalized scores of each plugin, totals and the node chosen are kube-scheduler's, of both versions."""
+    assert len(CASES) == 2 * (251 + 26)
     found = {scoring.case_id(case): scoring.first_difference(case) for case in CASES}
     assert {case: difference for case, difference in found.items() if difference} == {}
 

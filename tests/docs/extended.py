@@ -78,7 +78,7 @@ def metric() -> None:
     target = {"type": "AverageValue", "averageValue": "10"}
     external = {"metric": {"name": "queue"}, "target": target}
     spec = msgspec.convert({"type": "External", "external": external}, MetricSpec)
-    read = read_metric(spec, "default")
+    read = read_metric(spec, "default", 36)
     tolerance = Tolerance(0.1, 0.1)
     known = Reading([30_000, 12_000], pods=2, ready=2, replicas=2)
     assert propose(read, known, 2, tolerance).replicas == 3

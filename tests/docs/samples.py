@@ -989,7 +989,11 @@ SAMPLES = (
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIDriver",
         "metadata": META,
-        "spec": {"volumeLifecycleModes": ["Persistent"], "storageCapacity": True},
+        "spec": {
+            "volumeLifecycleModes": ["Persistent"],
+            "storageCapacity": True,
+            "preventPodSchedulingIfMissing": True,
+        },
     },
     {
         "apiVersion": "storage.k8s.io/v1",

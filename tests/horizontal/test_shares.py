@@ -33,7 +33,7 @@ def reading(*series, pods=4, ready=4, replicas=4):
 
 
 def metric_of(spec):
-    return read_metric(msgspec.convert(spec, MetricSpec), "default")
+    return read_metric(msgspec.convert(spec, MetricSpec), "default", 36)
 
 
 @given(SERIES)

@@ -234,7 +234,7 @@ class Comparison:
 
     def _best(self, pod: Pod, pod_class: PodClass, rows: Int64Vector) -> frozenset[str]:
         """The nodes with the highest score."""
-        given = incoming(pod, pod_class, None, images=bool(self.snapshot.images))
+        given = incoming(pod, pod_class, None, images=bool(self.snapshot.images), minor=36)
         scores = PROFILES[DEFAULT].total(given, self.snapshot, rows)
         return frozenset(self.snapshot.node_names[row] for row in rows[scores == scores.max()].tolist())
 

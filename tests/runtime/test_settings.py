@@ -18,6 +18,7 @@ from kubetide.units.time import Duration, minutes, seconds
 GATES = "feature-gates"
 # Texts whose content has rules of its own.
 SPECIAL = {
+    "kubernetes-version": "1.37",
     "drain-priority-config": "0:60,1000:30",
     "cores-total": "1:2",
     "memory-total": "1:2",

@@ -95,10 +95,10 @@ def test_pods_seen_before_do_not_change_the_class(seen):
 def test_what_columns_hold_of_a_pod_is_the_same_for_pods_of_a_class(seen):
     """Only pods that are resized or being deleted have something of their own."""
     for pod in seen:
-        use, pod_class = use_of(pod), classify_unbound(pod)
+        use, pod_class = use_of(pod, 36), classify_unbound(pod)
         assert use.pod_class == pod_class
-        assert use.charges == charges_on_node(pod)
+        assert use.charges == charges_on_node(pod, 36)
         assert use.terminating == (pod.metadata.deletion_timestamp is not None)
         if not use.terminating and use.charges == pod_class.charges:
             assert use is use.pod_class.use
-        assert use == use_of(pod, pod_class)
+        assert use == use_of(pod, 36, pod_class)

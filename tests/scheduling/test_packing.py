@@ -161,8 +161,8 @@ def test_larger_groups_are_packed_first():
         group(make_pod("b", {"cpu": "500m", "memory": "900"}), 1),
         group(make_pod("c", {"memory": "250"}), 1),
     ]
-    assert Orders(groups).of(make_node("t"), range(3)) == [1, 0, 2]
-    assert Orders(groups).of(make_node("t", memory=None), range(3)) == [0, 1, 2]
+    assert Orders(groups, 36).of(make_node("t"), range(3)) == [1, 0, 2]
+    assert Orders(groups, 36).of(make_node("t", memory=None), range(3)) == [0, 1, 2]
 
 
 def test_thresholds():

@@ -102,7 +102,7 @@ def test_a_resize_in_flight_counts_what_is_held(reason, actual, allocated, expec
         ),
     )
     pod = replace(make_pod(requests={"cpu": "2"}), status=status)
-    assert pod_requests_on_node(pod) == {"cpu": expected}
+    assert pod_requests_on_node(pod, 36) == {"cpu": expected}
     assert pod_requests(pod) == {"cpu": 2000}
 
 
@@ -133,7 +133,92 @@ def test_where_statuses_repeat_the_spec_the_spec_is_what_counts(spec, status):
     """A pod that is not being resized takes its requests from its node."""
     pod = replace(make_pod(), spec=spec, status=status)
     if not is_resized(pod):
-        assert pod_requests_on_node(pod) == pod_requests(pod)
+        assert pod_requests_on_node(pod, 36) == pod_requests(pod)
+        if status.conditions is None:
+            assert pod_requests_on_node(pod, 37) == pod_requests(pod)
+
+
+def _resized_pod(asked, actual, allocated, **status):
+    """A pod of containers a, b, …, each with the CPU that it asks for, has and is allocated; None for not said."""
+    names = "abc"[: len(asked)]
+    return replace(
+        make_pod(),
+        spec=PodSpec(
+            containers=tuple(
+                make_container({"cpu": one}, name=name) for name, one in zip(names, asked, strict=True)
+            )
+        ),
+        status=PodStatus(
+            container_statuses=tuple(
+                ContainerStatus(
+                    name=name,
+                    resources=ResourceRequirements(requests={"cpu": has}) if has else None,
+                    allocated_resources={"cpu": may} if may else None,
+                )
+                for name, has, may in zip(names, actual, allocated, strict=True)
+            ),
+            **status,
+        ),
+    )
+
+
+INFEASIBLE = {"conditions": (Condition(type="PodResizePending", reason="Infeasible"),)}
+OF_POD = {"resources": ResourceRequirements(requests={"cpu": "3"}), "allocated_resources": {"cpu": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "by_containers", "by_sums"),
+    [
+        (_resized_pod(("2", "1"), ("1", "2"), ("1", "2")), 4000, 3000),
+        (_resized_pod(("1",), (None,), ("3",)), 1000, 3000),
+        (_resized_pod(("3",), ("1",), ("1",), **INFEASIBLE), 1000, 1000),
+        (_resized_pod(("3", "1"), ("1", None), ("1", None), **INFEASIBLE), 2000, 1000),
+        (_resized_pod(("1", "1"), ("1", "1"), ("1", "1"), **OF_POD), 2000, 3000),
+    ],
+    ids=["crossed", "allocated only", "infeasible", "infeasible, not said of b", "said of the pod"],
+)
+def test_resizes_count_by_container_or_by_sum(pod, by_containers, by_sums):
+    """With v1.36 each container counts the most that is said of it, with v1.37 the pod counts the largest sum."""
+    assert pod_requests_on_node(pod, 36) == {"cpu": by_containers}
+    assert pod_requests_on_node(pod, 37) == {"cpu": by_sums}
+
+
+@pytest.mark.parametrize(
+    ("asked", "actual", "older", "newer"),
+    [
+        ({"cpu": "2"}, {"cpu": "4", "memory": "1"}, {"cpu": 4000}, {"cpu": 4000, "memory": 1}),
+        ({}, {"cpu": "4"}, {"cpu": 1000}, {"cpu": 1000}),
+        (None, {"cpu": "4"}, {"cpu": 1000}, {"cpu": 1000}),
+    ],
+)
+def test_a_resize_of_the_pod_counts_where_the_pod_asks(asked, actual, older, newer):
+    """What the status says of the whole pod counts where the spec asks for something there; v1.36 counts what it asks for."""
+    pod = make_pod(requests={"cpu": "1"})
+    resources = None if asked is None else ResourceRequirements(requests=asked)
+    pod = replace(
+        pod,
+        spec=replace(pod.spec, resources=resources),
+        status=PodStatus(resources=ResourceRequirements(requests=actual)),
+    )
+    assert pod_requests_on_node(pod, 36) == older
+    assert pod_requests_on_node(pod, 37) == newer
+
+
+@pytest.mark.parametrize("minor", [36, 37])
+def test_statuses_of_init_containers(minor):
+    """A resize of a sidecar counts; what the status says of an init container that ends counts with v1.37 only."""
+    status = ContainerStatus(
+        name="i", allocated_resources={"cpu": "3"}, resources=ResourceRequirements(requests={"cpu": "3"})
+    )
+    for restart_policy, expected in (("Always", 4000), (None, 1000 if minor == 36 else 3000)):
+        init = make_container({"cpu": "1"}, name="i", restart_policy=restart_policy)
+        pod = make_pod(requests={"cpu": "1"})
+        pod = replace(
+            pod,
+            spec=replace(pod.spec, init_containers=(init,)),
+            status=PodStatus(init_container_statuses=(status,)),
+        )
+        assert pod_requests_on_node(pod, minor) == {"cpu": expected}
 
 
 @pytest.mark.parametrize(("allocated", "resized"), [("2", False), (None, False), ("1", True)])

@@ -58,7 +58,7 @@ def cluster(*nodes: Node) -> ScoredSnapshot:
 
 
 def chosen(snapshot: ScoredSnapshot, one: Pod, profile: str = DEFAULT, spread: Any = None) -> str | None:
-    given = incoming(one, classify_unbound(one), spread, images=bool(snapshot.images))
+    given = incoming(one, classify_unbound(one), spread, images=bool(snapshot.images), minor=36)
     return NodeChooser(profile_of(profile), seed=1).choose(given, snapshot)
 
 
@@ -166,7 +166,7 @@ def test_the_search_goes_on_where_the_last_one_ended():
     """In a cluster of 300 nodes one search ends after 144, and the next begins behind these."""
     snapshot = cluster(*(node(f"n{at:03}") for at in range(300)))
     chooser = NodeChooser(PROFILES[DEFAULT])
-    given = incoming(pod(), classify_unbound(pod()), None, images=False)
+    given = incoming(pod(), classify_unbound(pod()), None, images=False, minor=36)
     assert [chooser.choose(given, snapshot) for _ in range(3)] == ["n000", "n144", "n288"]
 
 
@@ -177,7 +177,7 @@ def test_nodes_that_do_not_take_the_pod_are_passed_before_the_search_ends():
     chooser = NodeChooser(PROFILES[DEFAULT])
     asking, bare = pod(), pod("bare", containers=[{"name": "c"}])
     found = [
-        chooser.choose(incoming(one, classify_unbound(one), None, images=False), snapshot)
+        chooser.choose(incoming(one, classify_unbound(one), None, images=False, minor=36), snapshot)
         for one in (asking, bare)
     ]
     assert found == ["n000", "n150"]
@@ -190,7 +190,7 @@ def test_a_search_over_all_nodes_begins_where_it_ended():
     chooser = NodeChooser(PROFILES[DEFAULT])
     asking, bare = pod(), pod("bare", containers=[{"name": "c"}])
     found = [
-        chooser.choose(incoming(one, classify_unbound(one), None, images=False), snapshot)
+        chooser.choose(incoming(one, classify_unbound(one), None, images=False, minor=36), snapshot)
         for one in (asking, bare)
     ]
     assert found == ["n000", "n000"]
@@ -207,7 +207,7 @@ def test_a_pod_that_names_its_node_moves_the_beginning_of_the_next_search():
     snapshot = cluster(node("a"), node("b"), node("c"))
     chooser = NodeChooser(PROFILES[DEFAULT])
     found = [
-        chooser.choose(incoming(one, classify_unbound(one), None, images=False), snapshot)
+        chooser.choose(incoming(one, classify_unbound(one), None, images=False, minor=36), snapshot)
         for one in (pod(), pod("daemon", affinity=affinity), pod(), pod())
     ]
     assert found == ["a", "c", "b", "b"]

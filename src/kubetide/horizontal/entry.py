@@ -113,6 +113,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             "max-cache-age": "max_cache_age",
             "max-relist-loss": "max_relist_loss",
             "relist-hold": "relist_hold",
+            "kubernetes-version": "kubernetes_version",
             _FEATURE_GATES: "gates",
         },
         readers={_FEATURE_GATES: _gates},

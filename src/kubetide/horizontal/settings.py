@@ -1,6 +1,6 @@
 """Settings of the horizontal loop: upstream's flags and feature gates with upstream's defaults.
 
-Source: kube-controller-manager v1.36, ``--horizontal-pod-autoscaler-*`` and the feature gates
+Source: kube-controller-manager v1.36 and v1.37, ``--horizontal-pod-autoscaler-*`` and the feature gates
 ``HPAConfigurableTolerance``, ``HPAScaleToZero`` and ``PodLevelResources``.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.objects.minor_version import check_version, minor_of
 from kubetide.units.time import ZERO, Duration, minutes, seconds
 
 
@@ -15,18 +16,19 @@ class FeatureGates(msgspec.Struct, frozen=True):
     """Upstream's feature gates that the loop reads.
 
     Attributes:
-        configurable_tolerance: ``behavior.scaleUp/scaleDown.tolerance`` count (beta, on).
-        scale_to_zero: Workloads scaled to zero by the loop may come back (alpha, off).
+        configurable_tolerance: ``behavior.scaleUp/scaleDown.tolerance`` count (on; cannot be turned off in v1.37).
+        scale_to_zero: Workloads scaled to zero by the loop may come back; None for upstream's default (off in v1.36, on
+            in v1.37).
         pod_level_resources: Pod-level requests stand for the sum of the containers' (beta, on).
     """
 
     configurable_tolerance: bool = True
-    scale_to_zero: bool = False
+    scale_to_zero: bool | None = None
     pod_level_resources: bool = True
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Upstream's flags, five of ours, and three of ours that the node loop has too.
+    """Upstream's flags, five of ours, and four of ours that the node loop has too.
 
     Attributes:
         sync_period: Time between two ticks.
@@ -46,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True):
         max_cache_age: Nothing is scaled down on a cache of pods that has got nothing for longer.
         max_relist_loss: Nor after a new list that lost more than this share of the pods.
         relist_hold: For how long after it.
+        kubernetes_version: Of Kubernetes, whose controller is followed: ``1.36`` or ``1.37``; empty for that of the
+            API server, or 1.36 where there is none.
     """
 
     sync_period: Duration = seconds(15)
@@ -64,8 +68,26 @@ class Settings(msgspec.Struct, frozen=True):
     max_cache_age: Duration = minutes(10)
     max_relist_loss: float = 0.2
     relist_hold: Duration = minutes(10)
+    kubernetes_version: str = ""
+
+    @property
+    def minor(self) -> int:
+        """The minor version of Kubernetes whose controller is followed."""
+        return minor_of(self.kubernetes_version)
+
+    @property
+    def scales_from_zero(self) -> bool:
+        """Whether workloads that the loop has scaled to zero may come back."""
+        chosen = self.gates.scale_to_zero
+        return self.minor >= 37 if chosen is None else chosen
+
+    @property
+    def has_own_tolerances(self) -> bool:
+        """Whether tolerances of an HPA's behavior count."""
+        return self.gates.configurable_tolerance or self.minor >= 37
 
     def __post_init__(self) -> None:
+        check_version(self.kubernetes_version)
         if self.concurrent_syncs < 1:
             raise ValueError(
                 f"concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {self.concurrent_syncs}"

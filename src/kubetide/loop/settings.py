@@ -15,6 +15,8 @@ from kubetide.ports.plugins import Plugin
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+_VERSION = "kubernetes_version"
+
 
 @dataclass(frozen=True)
 class LoopSettings:
@@ -25,6 +27,20 @@ class LoopSettings:
     def of(self, model: type[S]) -> S:
         """Return the settings of that type, the defaults if no loop of the process has it."""
         return next((one for one in self.by_name.values() if isinstance(one, model)), model())
+
+    @property
+    def kubernetes_version(self) -> str | None:
+        """The version of Kubernetes that the loops follow; empty where no flag says it, None where none needs it."""
+        return next((getattr(one, _VERSION) for one in self.by_name.values() if hasattr(one, _VERSION)), None)
+
+    def following(self, version: str) -> LoopSettings:
+        """Return the settings of loops that follow that version of Kubernetes."""
+        return LoopSettings(
+            {
+                name: msgspec.structs.replace(one, **{_VERSION: version}) if hasattr(one, _VERSION) else one
+                for name, one in self.by_name.items()
+            }
+        )
 
     def plugins(self, entries: Iterable[LoopEntry[Any]]) -> list[Plugin]:
         """Return the named plug-ins of other packages, except scheduler filters. Raises PluginNotUsable."""

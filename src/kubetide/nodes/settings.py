@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
+from kubetide.objects.minor_version import check_version
 from kubetide.ports.cloud import KnowsMachines, PodPrices
 from kubetide.ports.limits import LimitError, parse_min_max
 from kubetide.units.numbers import NumberError, parse_integer
@@ -251,10 +252,13 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     """Most rounds of column generation in which ``least-cost`` improves its greedy choice; 0 for none."""
     intent_patience: Duration = minutes(10)
     """Requested replicas that do not exist after so long buy no more nodes."""
+    kubernetes_version: str = ""
+    """Of Kubernetes, whose scheduler binds the pods: 1.36 or 1.37; empty for that of the API server, or 1.36."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit that is not ``<min>:<max>``, and for a number out of its range."""
         super().__post_init__()
+        check_version(self.kubernetes_version)
         if self.scan_interval <= 0:
             raise ValueError(f"scan-interval must be greater than 0, but got {self.scan_interval} ns")
         parse_range(self.cores_total, "cores-total")

@@ -32,6 +32,7 @@ from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.template import LookedAt
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import Key, key_of
+from kubetide.objects.minor_version import minor_of
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
@@ -39,7 +40,7 @@ from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import GroupCandidate, NodeGroup, instance_id
-from kubetide.scheduling import Devices, Snapshot
+from kubetide.scheduling import ClusterFacts, Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
 from kubetide.units.seeds import Draw, unit_interval
 from kubetide.units.time import ZERO, Instant
@@ -94,7 +95,7 @@ class State:
         self.draw: Draw = unit_interval
         self.elapsed = ZERO
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
-        self.snapshot = Snapshot()
+        self.snapshot = Snapshot(ClusterFacts(minor=minor_of(self.settings.kubernetes_version)))
         self.version = self.nodes_version = self.owners_version = 0
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None

@@ -110,6 +110,7 @@ class CSINode(ApiObject):
 class CsiDriverSpec(ApiStruct):
     volume_lifecycle_modes: tuple[str, ...] | None = None
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(ApiObject):

@@ -18,7 +18,7 @@ from kubetide.scheduling.pods.grouping import PodGroup, equivalence_groups
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.resources import node_allocatable, pod_requests, pod_requests_on_node
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
-from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts, facts_of_scheduler
 from kubetide.scheduling.snapshot.node_pods import PodKey
 from kubetide.scheduling.snapshot.objects import HeldObjects
 from kubetide.scheduling.snapshot.snapshot import Snapshot
@@ -53,6 +53,7 @@ __all__ = [
     "cluster_threshold",
     "equivalence_groups",
     "estimate",
+    "facts_of_scheduler",
     "fresh_node",
     "hint_key",
     "node_allocatable",

@@ -1,9 +1,11 @@
 """Why nodes reject a pod: plugin by plugin, on demand.
 
-Source: kube-scheduler v1.36: PreFilter of all plugins first, then the filters in order.
+Source: kube-scheduler v1.36 and v1.37: PreFilter of all plugins first, then the filters in order.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +14,18 @@ from kubetide.scheduling.filters.base import WholesaleFilter
 from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.filters.registry import (
     NODE_AFFINITY,
+    NODE_NAME,
     NODE_RESOURCES_FIT,
 )
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
 
-# What kube-scheduler counts for nodes that PreFilter left out.
-_LEFT_OUT = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY.name}]"
+
+class _Named(NamedTuple):
+    """The nodes that PreFilter leaves, and the plugins that name them."""
+
+    names: tuple[str, ...]
+    plugins: str
 
 
 def refused_everywhere(pod_class: PodClass, rows: Rows) -> Refusal | None:
@@ -27,6 +34,10 @@ def refused_everywhere(pod_class: PodClass, rows: Rows) -> Refusal | None:
         refusal = plugin.everywhere(pod_class, rows)
         if refusal is not None:
             return refusal
+    named = _named(pod_class, rows)
+    if named is not None and not named.names:
+        reason = f"node(s) didn't satisfy plugin(s) [{named.plugins}] simultaneously"
+        return Refusal(plugin=NODE_NAME.name, reasons=(reason,), phase="PreFilter")
     return None
 
 
@@ -35,10 +46,11 @@ def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
     everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
         return everywhere
-    names = _named(pod_class)
-    if names is not None and rows.names[row] not in names:
+    named = _named(pod_class, rows)
+    if named is not None and rows.names[row] not in named.names:
+        names, plugin_name = named.names, named.plugins.partition(" ")[0]
         detail = f"only {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} may be used"
-        return Refusal(plugin=NODE_AFFINITY.name, code="", phase="PreFilterResult", detail=detail)
+        return Refusal(plugin=plugin_name, code="", phase="PreFilterResult", detail=detail)
     for plugin in filters_in_use().every:
         refusal = plugin.refuse(pod_class, rows, row)
         if refusal is not None:
@@ -58,11 +70,13 @@ def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:
         return dict.fromkeys(everywhere.reasons, rows.n) if rows.n else {}
     counts: dict[str, int] = {}
     left = np.ones(rows.n, np.bool_)
-    names = _named(pod_class)
-    if names is not None:
+    named = _named(pod_class, rows)
+    if named is not None:
         left[:] = False
-        left[[rows.row_of[name] for name in names if name in rows.row_of]] = True
-        _count(counts, _LEFT_OUT, rows.n - int(left.sum()))
+        left[[rows.row_of[name] for name in named.names if name in rows.row_of]] = True
+        # What kube-scheduler counts for nodes that PreFilter left out.
+        left_out = f"node(s) didn't satisfy plugin(s) [{named.plugins}]"
+        _count(counts, left_out, rows.n - int(left.sum()))
     for plugin in filters_in_use().every:
         found = list(plugin.failures(pod_class, rows))
         if not found:
@@ -94,9 +108,15 @@ def refusals_by_plugin(pod_class: PodClass, rows: Rows) -> dict[str, dict[str, R
     return found
 
 
-def _named(pod_class: PodClass) -> tuple[str, ...] | None:
+def _named(pod_class: PodClass, rows: Rows) -> _Named | None:
     restriction = NODE_AFFINITY.restriction(pod_class)
-    return restriction if isinstance(restriction, tuple) else None
+    names = restriction if isinstance(restriction, tuple) else None
+    only = NODE_NAME.only_node(pod_class, rows)
+    if not only:
+        return None if names is None else _Named(names, NODE_AFFINITY.name)
+    if names is None:
+        return _Named((only,), NODE_NAME.name)
+    return _Named(tuple(name for name in names if name == only), f"{NODE_AFFINITY.name} {NODE_NAME.name}")
 
 
 def _count(counts: dict[str, int], reason: str, number: int) -> None:

@@ -51,11 +51,13 @@ class ControlPlane:
         seed: What is drawn at random comes from it.
         store: Tells when volumes and devices are used first.
         writes_events: Whether each pod has the events that only people and clients read.
+        minor: The minor version of Kubernetes whose scheduler binds the pods.
     """
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, *, seed: int, store: Store, writes_events: bool
+        self, cluster: Cluster, clock: Clock, *, seed: int, store: Store, writes_events: bool, minor: int
     ) -> None:
+        self._minor = minor
         self._cluster, self._clock, self._seed, self._writes_events = cluster, clock, seed, writes_events
         self.pods = Informer(cluster, PODS, clock)
         self.nodes = Informer(cluster, NODES, clock)
@@ -96,7 +98,9 @@ class ControlPlane:
         cluster, clock, seed, pods, nodes = self._cluster, self._clock, self._seed, self.pods, self.nodes
         volumes, devices = self._volumes, self._devices
         index, writes_events = PodIndex(pods), self._writes_events
-        scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, writes_events=writes_events)
+        scheduler = partial(
+            Scheduler, cluster, clock, pods=pods, nodes=nodes, writes_events=writes_events, minor=self._minor
+        )
         chooser = PodChooser(scheduler_profile, seed, (self.replica_sets, self.stateful_sets), self.services)
         return [
             scheduler(namespaces=self.namespaces, volumes=volumes, devices=devices, chooser=chooser).run(),

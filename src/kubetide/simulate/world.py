@@ -34,6 +34,7 @@ from kubetide.objects.kinds import (
     VALIDATING_WEBHOOKS,
     Kind,
 )
+from kubetide.objects.minor_version import minor_of
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
@@ -124,7 +125,10 @@ class World:
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
         self.api_faults = ApiFaults.of(scenario, clock, seed, may_change=served)
         loops_cluster = self.cluster.client(faults=self.api_faults, gives_bodies=True)
-        plane = self._plane = ControlPlane(self.cluster, clock, seed=seed, store=store, writes_events=served)
+        minor = minor_of(settings.kubernetes_version or "")
+        plane = self._plane = ControlPlane(
+            self.cluster, clock, seed=seed, store=store, writes_events=served, minor=minor
+        )
         self.pods, self.nodes, self.deployments = plane.pods, plane.nodes, plane.deployments
         self.cloud = self._embedded_cloud()
         self.load = ServiceLoad(

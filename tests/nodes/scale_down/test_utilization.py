@@ -107,4 +107,4 @@ def test_a_pod_that_is_being_resized_counts_with_the_larger_amount(pod, node):
     spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}
     shrinking = pod("x", "n", spec=spec, status={"containerStatuses": [found]})
     assert utilization_of(node("n"), [shrinking], NOW).value == 0.75
-    assert utilization_of(node("n"), [shrinking], NOW, requests=[requests_of(shrinking)]).value == 0.75
+    assert utilization_of(node("n"), [shrinking], NOW, requests=[requests_of(shrinking, 36)]).value == 0.75

@@ -230,7 +230,7 @@ class Gatherer:
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> tuple[list[Answer], list[Reply]]:
         """Ask for samples and values at the same time, where both are needed."""
-        questions = questions_of(specs, scales, from_zero=state.settings.gates.scale_to_zero)
+        questions = questions_of(specs, scales, from_zero=state.settings.scales_from_zero)
         samples = self._read_samples(state, specs, scales)
         if not questions:
             return await samples, []

@@ -32,7 +32,7 @@ _NO_STRATEGY = DeploymentStrategy()
 def slim_hpa(
     hpa: HorizontalPodAutoscaler, view: HpaView | None = None, status: HpaStatus | None = None
 ) -> HorizontalPodAutoscaler:
-    """Return the HPA with name, uid, version, the annotations that are read here, spec and status.
+    """Return the HPA with name, uid, version, generation, the annotations that are read here, spec and status.
 
     Args:
         view, status: What the loop holds of it. Where they say the same, they are held once: so of a status
@@ -45,6 +45,7 @@ def slim_hpa(
             name=meta.name,
             uid=meta.uid,
             resource_version=meta.resource_version,
+            generation=meta.generation,
             annotations=ours(meta.annotations) or None,
         ),
         spec=view.spec if view is not None and view.spec == hpa.spec else hpa.spec,

@@ -68,6 +68,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
         window: Of scale-downs where there is no behaviour.
         may_hold_longer: Whether scale-downs have a long window besides, while that pays.
         plain: Whether it is decided by samples of its pods alone, without options.
+        generation: What its status says that was observed; None where it says nothing, as with v1.36.
     """
 
     key: Key
@@ -86,6 +87,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
     window: Duration = _WINDOW
     may_hold_longer: bool = False
     plain: bool = False
+    generation: int | None = None
 
     @property
     def reference(self) -> str:
@@ -103,7 +105,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
     stated = down is not None and down.stabilization_window_seconds is not None
     # Nodes come and go slower than pods: what is given back too early is bought again.
     longer = options.forecast == CALENDAR and settings.downscale_stabilization < LONG and not stated
-    read = tuple(read_metric(metric, view.namespace) for metric in metrics)
+    read = tuple(read_metric(metric, view.namespace, settings.minor) for metric in metrics)
     return Autoscaler(
         key=(view.namespace, view.name),
         uid=view.uid,
@@ -120,6 +122,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         options=options,
         window=settings.downscale_stabilization,
         may_hold_longer=longer,
+        generation=view.generation if settings.minor >= 37 else None,
         plain=not options.any and all(metric.resource and not metric.problem for metric in read),
     )
 
@@ -165,7 +168,7 @@ def _rules(rules: ScalingRules, window: Duration, default: tuple[Policy, ...]) -
 
 def _tolerance(spec: HpaSpec, settings: Settings, own: float | None) -> Tolerance:
     default = settings.tolerance if own is None else own
-    behavior = (spec.behavior if settings.gates.configurable_tolerance else None) or Behavior()
+    behavior = (spec.behavior if settings.has_own_tolerances else None) or Behavior()
     return Tolerance(
         up=_of_direction(behavior.scale_up, default),
         down=_of_direction(behavior.scale_down, default),

@@ -73,6 +73,7 @@ class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: str
     spec: HpaSpec
     annotations: dict[str, str] = {}
+    generation: int = 0
 
 
 class StatusView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -127,6 +128,7 @@ def view_of_hpa(hpa: HorizontalPodAutoscaler) -> HpaView:
         uid=meta.uid,
         spec=hpa.spec,
         annotations=ours(meta.annotations),
+        generation=meta.generation,
     )
 
 

@@ -55,8 +55,11 @@ def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) ->
     assert metric.identifier is not None
     if isinstance(known, str):
         about = metric.described
-        where = f"{about.kind} on {metric.namespace} {about.name}"
-        return _failure(metric, f"unable to get metric {metric.name}: {where}/{known}")
+        # v1.36 mixes up the order of its words.
+        where = f": {about.kind} on {metric.namespace} {about.name}/"
+        if metric.minor >= 37:
+            where = f" on {about.kind} {metric.namespace}/{about.name}: "
+        return _failure(metric, f"unable to get metric {metric.name}{where}{known}")
     [value] = known.series
     if metric.average_milli is not None:
         found: Arithmetic | str = proposal_by_share(

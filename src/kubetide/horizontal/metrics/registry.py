@@ -32,10 +32,10 @@ SOURCES = {
 }
 
 
-def read_metric(spec: MetricSpec, namespace: str) -> Metric:
+def read_metric(spec: MetricSpec, namespace: str, minor: int) -> Metric:
     """Return the metric of one entry of ``spec.metrics`` of an HPA in the namespace."""
     source = SOURCES.get(spec.type)
-    return replace(source.read(spec), namespace=namespace) if source else Metric(type=spec.type)
+    return replace(source.read(spec), namespace=namespace, minor=minor) if source else Metric(type=spec.type)
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:

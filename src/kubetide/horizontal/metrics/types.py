@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from kubetide.objects.hpa import CrossVersionObjectReference, MetricIdentifier, MetricStatus
+from kubetide.objects.minor_version import OLDEST
 
 SampleKey = tuple[str, str]
 """Resource, and container; the container is empty for the sum over the pod."""
@@ -49,6 +50,7 @@ class Metric(msgspec.Struct, frozen=True):
         identifier: Name and selector as in the spec, for custom and external metrics.
         selector: Text form of the selector of the metric's own labels.
         described: The object that is measured, for ``Object``.
+        minor: The minor version of Kubernetes whose words errors have.
     """
 
     type: str
@@ -63,6 +65,7 @@ class Metric(msgspec.Struct, frozen=True):
     identifier: MetricIdentifier | None = None
     selector: str = ""
     described: CrossVersionObjectReference | None = None
+    minor: int = OLDEST
 
     @property
     def sample_key(self) -> SampleKey:

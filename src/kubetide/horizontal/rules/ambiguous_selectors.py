@@ -30,8 +30,11 @@ def selector_problem(state: State, spec: Autoscaler, scale: ScaleView) -> Proble
     claimants = tuple(key for key in claimants if key == spec.key or _counts(state, key))
     if len(claimants) <= 1:
         return None
-    names = " ".join(f"{namespace}/{name}" for namespace, name in claimants)
-    text = f"pods by selector {scale.selector} are controlled by multiple HPAs: [{names}]"
+    newer = state.settings.minor >= 37
+    # v1.37 stops at the second one that it finds, whichever that is.
+    names = " ".join(f"{namespace}/{name}" for namespace, name in (claimants[:2] if newer else claimants))
+    by = f"more than one HPA (e.g. [{names}])" if newer else f"multiple HPAs: [{names}]"
+    text = f"pods by selector {scale.selector} are controlled by {by}"
     return inactive("AmbiguousSelector", text)
 
 

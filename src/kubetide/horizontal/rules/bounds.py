@@ -17,7 +17,7 @@ def metrics_decide(state: State, spec: Autoscaler, current: int) -> bool:
 
 def _may_come_back(state: State, spec: Autoscaler) -> bool:
     """Return whether a target at zero is one that this loop has scaled to zero and may scale up again."""
-    if not state.settings.gates.scale_to_zero:
+    if not state.settings.scales_from_zero:
         return False
     went = say.condition_status(state.statuses[spec.key].conditions, say.SCALED_TO_ZERO) == "True"
     return went and (spec.minimum != 0 or spec.external)

@@ -224,7 +224,7 @@ def _outside_bounds(state: State, spec: Autoscaler, current: int) -> Number | No
     if metrics_decide(state, spec, current):
         return None
     if current == 0:
-        forget_zero = not state.settings.gates.scale_to_zero
+        forget_zero = not state.settings.scales_from_zero
         return Number(0, notes=(say.SCALING_DISABLED,), forget_zero=forget_zero)
     if current > spec.maximum:
         return Number(spec.maximum, events.ABOVE_MAXIMUM)

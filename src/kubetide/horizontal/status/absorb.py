@@ -117,7 +117,14 @@ def _settle(
             action, rescaled_at = action_of(verdict.current, verdict.desired), written
     if action != "none" or verdict.forget_zero:
         conditions = _with_zero(state, verdict, spec, conditions, rescaled_at or stamp)
-    status = changed_status(before, verdict, conditions, rescaled_at=rescaled_at, settled=decided)
+    status = changed_status(
+        before,
+        verdict,
+        conditions,
+        rescaled_at=rescaled_at,
+        settled=decided,
+        generation=spec.generation,
+    )
     changes = changed_fields(before, status)
     held = _waits(state, key, changes, before, status, now)
     if held:
@@ -163,7 +170,7 @@ def _with_zero(
     state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, stamp: str
 ) -> tuple[Condition, ...] | None:
     """Keep the ScaledToZero condition after a rescale; with the gate off it goes."""
-    if not state.settings.gates.scale_to_zero:
+    if not state.settings.scales_from_zero:
         return say.without(conditions, say.SCALED_TO_ZERO)
     went = verdict.desired == 0 and spec.minimum == 0 and spec.external
     return say.with_notes(conditions, [say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO], stamp)

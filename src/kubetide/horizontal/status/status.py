@@ -23,18 +23,23 @@ def changed_status(
     *,
     rescaled_at: str | None,
     settled: bool,
+    generation: int | None,
 ) -> HpaStatus:
     """Return the new status.
 
-    Of an HPA that is not due nothing changes, without a scale only the conditions. Else the status is made anew, without
-    ``observedGeneration`` as upstream does it; the desired number changes only in a tick that
-    went to its end. ``currentReplicas`` is ``spec.replicas`` as it was read.
+    Of an HPA that is not due nothing changes, without a scale only the conditions. Else the status is made anew, with
+    the generation as ``observedGeneration`` from v1.37 on, without any before; the desired number changes only in a
+    tick that went to its end. ``currentReplicas`` is ``spec.replicas`` as it was read.
+
+    Args:
+        generation: What the status says that was observed; None for nothing.
     """
     if verdict.stage == "waiting":
         return before
     if verdict.stage == "unread":
         return msgspec.structs.replace(before, conditions=conditions)
     return HpaStatus(
+        observed_generation=generation,
         last_scale_time=rescaled_at or before.last_scale_time,
         current_replicas=verdict.current,
         desired_replicas=verdict.desired if settled else before.desired_replicas,

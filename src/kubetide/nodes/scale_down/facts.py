@@ -201,7 +201,16 @@ class Cache:
         placed = snapshot.placed_on(name)
         slices = self._devices.local(name)
         held = held_by(snapshot.devices, seen) if slices and snapshot.devices else frozenset()
-        facts = self._find(node, seen, placed, context, slices, held, ignore_daemon_sets=ignore_daemon_sets)
+        facts = self._find(
+            node,
+            seen,
+            placed,
+            context,
+            slices,
+            held,
+            minor=snapshot.facts.minor,
+            ignore_daemon_sets=ignore_daemon_sets,
+        )
         if self.enabled:
             self._facts[name] = facts
         return facts
@@ -248,6 +257,7 @@ class Cache:
         slices: tuple[ResourceSlice, ...],
         held: frozenset[DeviceId],
         *,
+        minor: int,
         ignore_daemon_sets: bool,
     ) -> NodeFacts:
         name, settings = node.metadata.name, context.settings
@@ -265,7 +275,7 @@ class Cache:
                 gpu_label=settings.gpu_label,
                 ignore_daemon_sets=ignore_daemon_sets,
                 ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
-                requests=[requests_of(pod, pod_class) for _, pod, pod_class in known],
+                requests=[requests_of(pod, minor, pod_class) for _, pod, pod_class in known],
                 slices=slices,
                 held=held,
             )

@@ -62,7 +62,9 @@ class MatchingPods(msgspec.Struct, frozen=True):
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
         """Return whether a pod of the class is counted, also while it is being deleted."""
-        return all(term.counts(pod.namespace, pod.labels, facts.namespaces) for term in self.terms)
+        return all(
+            term.counts(pod.namespace, pod.labels, facts.namespaces, facts.minor) for term in self.terms
+        )
 
     def choices(self) -> tuple[Choice, ...]:
         """The labels for which the selectors name one value or a few."""

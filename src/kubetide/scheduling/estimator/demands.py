@@ -94,7 +94,9 @@ class Demands:
             return None
         # Of two pods of one name the later takes the place of the other.
         daemons = {(pod.metadata.namespace, pod.metadata.name): pod for pod in daemon_pods}
-        taken = [charge for pod in daemons.values() for charge in charges_on_node(pod)]
+        taken = [
+            charge for pod in daemons.values() for charge in charges_on_node(pod, self._snapshot.facts.minor)
+        ]
         stock = self._stock(template, taken)
         if any(abs(amount) + most >= _INT64 for amount, most in zip(stock, self._most, strict=True)):
             return None

@@ -16,11 +16,11 @@ from kubetide.scheduling.pods.resources import node_allocatable
 class Orders:
     """The orders of the same groups for one template after another."""
 
-    def __init__(self, groups: Sequence[PodGroup]) -> None:
+    def __init__(self, groups: Sequence[PodGroup], minor: int) -> None:
         numbers: dict[tuple[int, int], int] = {}
         sizes: list[int] = []
         for group in groups:
-            asked = dict(charges_on_node(group.pods[0]))
+            asked = dict(charges_on_node(group.pods[0], minor))
             sizes.append(numbers.setdefault((asked.get("cpu", 0), asked.get("memory", 0)), len(numbers)))
         self._sizes = np.array(sizes, np.int64)
         self._amounts = list(numbers)

@@ -116,7 +116,7 @@ class Estimator:
         """Args: the cluster, which is only read, and the groups of ``equivalence_groups``."""
         self._snapshot = snapshot
         self._groups = groups
-        self._orders = Orders(groups)
+        self._orders = Orders(groups, snapshot.facts.minor)
         self._demands: Demands | None = None
 
     def estimate(

@@ -65,7 +65,7 @@ def reference_estimate(
     snapshot.fork()
     try:
         packing = _Packing(snapshot, template, daemon_pods, limits, start, len(groups))
-        for index in Orders(groups).of(template, range(len(groups))):
+        for index in Orders(groups, snapshot.facts.minor).of(template, range(len(groups))):
             packing.pack(index, list(groups[index].pods))
     finally:
         snapshot.revert()

@@ -13,9 +13,13 @@ REASON = "node(s) didn't match the requested node name"
 
 
 class NodeName:
-    """Source: kube-scheduler v1.36 NodeName."""
+    """Source: kube-scheduler v1.36 and v1.37 NodeName."""
 
     name = "NodeName"
+
+    def only_node(self, pod: PodClass, rows: Rows) -> str:
+        """Return the one node that is looked at (PreFilter, since v1.37); empty for all."""
+        return pod.node_name if rows.facts.minor >= 37 else ""
 
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
         if not pod.node_name:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 import numpy as np
 
@@ -15,6 +17,7 @@ from kubetide.scheduling.snapshot.volumes import Volumes, is_made_for
 from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) exceed max volume count"
+MISSING = "{} CSI driver is not installed on the node"
 
 Attached = dict[tuple[str, str], None]
 """(driver, volume handle), each once."""
@@ -33,7 +36,7 @@ class PodsWithClaims(msgspec.Struct, frozen=True):
 
 
 class VolumeLimitsJudge:
-    """Checks nodes that have a limit for one of the pod's drivers; the others pass."""
+    """Checks nodes that have a limit for one of the pod's drivers, or lack one that must be there; the others pass."""
 
     only_tightens = True
     terms = None
@@ -53,6 +56,7 @@ class VolumeLimitsJudge:
             }
             if limits and name in rows.row_of:
                 self._limits[rows.row_of[name]] = limits
+        self._missing = _missing_drivers(drivers, volumes, rows)
         self._attached: dict[int, Attached] = {}
         for attachment in volumes.attachments:
             row = rows.row_of.get(attachment.spec.node_name)
@@ -63,11 +67,29 @@ class VolumeLimitsJudge:
     def nodes(self) -> BoolVector:
         passes = np.ones(self._rows.n, np.bool_)
         for row in self._limits:
-            passes[row] = self.node(row)
+            passes[row] = self.exceeded(row) is None
+        for lacks in self._missing.values():
+            passes &= ~lacks
         return passes
 
     def node(self, row: int) -> bool:
-        return self.exceeded(row) is None
+        return self.missing(row) is None and self.exceeded(row) is None
+
+    def missing(self, row: int) -> str | None:
+        """Return the driver that must be on the node and is not, or None."""
+        return next((driver for driver, lacks in self._missing.items() if lacks[row]), None)
+
+    def failures(self) -> list[tuple[str, BoolVector]]:
+        """Return each reason with the nodes that it applies to."""
+        over = np.zeros(self._rows.n, np.bool_)
+        for row in self._limits:
+            over[row] = self.missing(row) is None and self.exceeded(row) is not None
+        told = np.zeros(self._rows.n, np.bool_)
+        found = []
+        for driver, lacks in self._missing.items():
+            found.append((MISSING.format(driver), lacks & ~told))
+            told |= lacks
+        return [*found, (REASON, over)]
 
     def exceeded(self, row: int) -> str | None:
         """Return the driver whose limit the node would exceed, or None."""
@@ -89,7 +111,7 @@ class VolumeLimitsJudge:
 
 
 class NodeVolumeLimits:
-    """Source: kube-scheduler v1.36 NodeVolumeLimits (CSI)."""
+    """Source: kube-scheduler v1.36 and v1.37 NodeVolumeLimits (CSI)."""
 
     name = "NodeVolumeLimits"
 
@@ -111,7 +133,9 @@ class NodeVolumeLimits:
 
     def judge(self, pod: PodClass, rows: Rows) -> VolumeLimitsJudge | None:
         volumes = rows.facts.volumes
-        if not pod.claims or volumes is None or not volumes.csi_nodes or self.problem(pod, rows):
+        if not pod.claims or volumes is None or self.problem(pod, rows):
+            return None
+        if not volumes.csi_nodes and not rows.facts.volume_limit_scaling:
             return None
         requested = _volumes_of(pod, volumes)
         return VolumeLimitsJudge(requested, volumes, rows) if requested else None
@@ -121,7 +145,17 @@ class NodeVolumeLimits:
         if problem:
             return Refusal(plugin=self.name, reasons=(problem,), detail=problem)
         judge = self.judge(pod, rows)
-        driver = judge.exceeded(row) if judge else None
+        if judge is None:
+            return None
+        missing = judge.missing(row)
+        if missing is not None:
+            return Refusal(
+                plugin=self.name,
+                reasons=(MISSING.format(missing),),
+                code=UNSCHEDULABLE,
+                detail="of its CSINode",
+            )
+        driver = judge.exceeded(row)
         if driver is None:
             return None
         return Refusal(plugin=self.name, reasons=(REASON,), code=UNSCHEDULABLE, detail=f"of driver {driver}")
@@ -131,7 +165,25 @@ class NodeVolumeLimits:
         if problem:
             return [(problem, np.ones(rows.n, np.bool_))]
         judge = self.judge(pod, rows)
-        return [] if judge is None else [(REASON, ~judge.nodes())]
+        return [] if judge is None else judge.failures()
+
+
+def _missing_drivers(drivers: Iterable[str], volumes: Volumes, rows: Rows) -> dict[str, BoolVector]:
+    """Return the nodes that lack each driver whose object keeps pods off such nodes."""
+    found: dict[str, BoolVector] = {}
+    if not rows.facts.volume_limit_scaling:
+        return found
+    for driver in drivers:
+        known = volumes.csi_drivers.get(driver)
+        if known is None or not known.spec.prevent_pod_scheduling_if_missing:
+            continue
+        lacks = np.ones(rows.n, np.bool_)
+        for name, csi_node in volumes.csi_nodes.items():
+            if name in rows.row_of and any(one.name == driver for one in csi_node.spec.drivers or ()):
+                lacks[rows.row_of[name]] = False
+        if lacks.any():
+            found[driver] = lacks
+    return found
 
 
 def _volumes_of(pod: PodClass, volumes: Volumes) -> Attached:

@@ -2,7 +2,7 @@
 
 Those of other packages come behind them (``in_use``).
 
-Source: kube-scheduler v1.36 default profile.
+Source: kube-scheduler v1.36 default profile. In v1.37 NodeName comes first, which changes no verdict.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from kubetide.scheduling.filters.volume_binding import VolumeBinding
 from kubetide.scheduling.filters.volume_restrictions import VolumeRestrictions
 from kubetide.scheduling.filters.volume_zone import VolumeZone
 
+NODE_NAME = NodeName()
 NODE_AFFINITY = NodeAffinity()
 NODE_RESOURCES_FIT = NodeResourcesFit()
 
 FILTERS: tuple[Filter, ...] = (
     NodeUnschedulable(),
-    NodeName(),
+    NODE_NAME,
     TaintToleration(),
     NODE_AFFINITY,
     NodePorts(),

@@ -11,7 +11,12 @@ from kubetide.objects.pod import Pod, PodSpec
 from kubetide.scheduling.pods.device_use import claims_of_pod
 from kubetide.scheduling.pods.exact_key import exact_key
 from kubetide.scheduling.pods.pod_class import Charges, PodClass, Unasked, Use, charges_of
-from kubetide.scheduling.pods.resources import SCORED, is_resized, pod_requests_on_node, scored_requests
+from kubetide.scheduling.pods.resources import (
+    SCORED,
+    is_resized,
+    pod_requests_on_node,
+    scored_requests_on_node,
+)
 from kubetide.scheduling.pods.volume_use import claims_of, disks_of
 from kubetide.units.quantity import QuantityError
 from kubetide.units.recent import Recent
@@ -79,28 +84,28 @@ def _shares(meta: ObjectMeta, spec: PodSpec, last_meta: ObjectMeta, last: PodSpe
     )
 
 
-def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
+def use_of(pod: Pod, minor: int, pod_class: PodClass | None = None) -> Use:
     """Return what columns hold of a pod on a node; one object for nearly all pods of a class.
 
     Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
     """
     if pod_class is None:
         pod_class = classify_unbound(pod)
-    charges = charges_on_node(pod, pod_class) if is_resized(pod) else pod_class.charges
+    charges = charges_on_node(pod, minor, pod_class) if is_resized(pod) else pod_class.charges
     terminating = pod.metadata.deletion_timestamp is not None
     if terminating or charges != pod_class.charges:
         return Use(pod_class, charges, terminating)
     return pod_class.use
 
 
-def scored_use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
+def scored_use_of(pod: Pod, minor: int, pod_class: PodClass | None = None) -> Use:
     """Return ``use_of`` with scoring's defaults for containers that do not name a resource."""
-    use = use_of(pod, pod_class)
+    use = use_of(pod, minor, pod_class)
     unasked: tuple[int, ...] = use.pod_class.preferences.unasked
     if use.charges is not use.pod_class.charges:
         try:
-            requests = pod_requests_on_node(pod)
-            scored = scored_requests(pod, requests)[1]
+            requests = pod_requests_on_node(pod, minor)
+            scored = scored_requests_on_node(pod, requests, minor)
             unasked = tuple(n - requests.get(name, 0) for name, n in zip(SCORED, scored, strict=True))
         except QuantityError:
             unasked = ()
@@ -116,8 +121,8 @@ def scored_use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
     return known
 
 
-def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
-    """Return the amounts that a pod takes from its node, resizes in flight included.
+def charges_on_node(pod: Pod, minor: int, pod_class: PodClass | None = None) -> Charges:
+    """Return the amounts that a pod takes from its node, resizes in flight included, by the rules of a minor version.
 
     A pod whose amounts cannot be read takes its place among the pods and its ports only. Its class, as
     ``classify_unbound`` gives it, need not be made again where it is known.
@@ -133,11 +138,13 @@ def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
     ]
     names = [one.name for one in (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))]
     pending = [one.reason for one in status.conditions or () if one.type == "PodResizePending"]
-    key = exact_key((pod_class.key, names, statuses, status.resources, status.allocated_resources, pending))
+    key = exact_key(
+        (pod_class.key, names, statuses, status.resources, status.allocated_resources, pending, minor)
+    )
     charges = _resized.get(key)
     if charges is None:
         try:
-            charges = charges_of(pod_requests_on_node(pod), pod_class.ports)
+            charges = charges_of(pod_requests_on_node(pod, minor), pod_class.ports)
         except QuantityError:
             charges = pod_class.charges
         _resized.put(key, charges)

@@ -3,7 +3,7 @@
 Amounts are int64: milli-CPU, bytes, counts, each rounded up once, after exact sums. Where
 upstream's int64 wraps, these wrap.
 
-Source: kube-scheduler v1.36 NodeResourcesFit, KEP-753 (sidecars), KEP-1287 (in-place resize),
+Source: kube-scheduler v1.36 and v1.37 NodeResourcesFit, KEP-753 (sidecars), KEP-1287 (in-place resize),
 KEP-2837 (pod-level resources).
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
@@ -26,7 +27,9 @@ SCORED = ("cpu", "memory")
 
 _UNASKED: Mapping[str, Quantity] = {"cpu": Quantity.parse("100m"), "memory": Quantity.parse("200Mi")}
 """What scoring takes a container to need of a resource that it does not name."""
+_NONE = Quantity.parse("0")
 _Amounts = dict[str, Quantity]
+_ReadContainer = Callable[[Container], _Amounts]
 _LONGEST_CACHED = 512
 """Characters of name and amount; longer ones are read each time."""
 
@@ -55,19 +58,20 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
     Raises: QuantityError, naming the pod, for an amount that cannot be read.
     """
-    return _whole_amounts(pod, lambda container: _read(container.resources.requests), pod_level=None)
+    return _whole_amounts(pod, (_specified,), pod_level=None)
 
 
-def pod_requests_on_node(pod: Pod) -> dict[str, int]:
+def pod_requests_on_node(pod: Pod, minor: int) -> dict[str, int]:
     """Return the amounts that a pod on a node takes: ``pod_requests`` with resizes in flight.
 
-    A container whose status has resources takes the largest of spec, actual and allocated; the
+    With v1.36 a container or sidecar whose status has resources takes the largest of spec, actual and allocated.
+    With v1.37 the pod takes the largest of three sums: of the spec, of what is allocated, of what is actual. The
     spec is left out when the resize was found infeasible.
 
     Raises: QuantityError, naming the pod, for an amount that cannot be read.
     """
-    effective, _, pod_level = _effective(pod, {})
-    return _whole_amounts(pod, effective, pod_level=pod_level)
+    taken = _taken(pod, minor)
+    return _whole_amounts(pod, taken.readers, sums=taken.sums, pod_level=taken.pod_level)
 
 
 def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -78,8 +82,8 @@ def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, .
     the defaults stand in only for what neither the pod nor a container names.
 
     Args:
-        pod: What is placed; resizes in flight count once it is on a node.
-        requests: What ``pod_requests`` or ``pod_requests_on_node`` gives for it.
+        pod: What is placed; its spec alone counts.
+        requests: What ``pod_requests`` gives for it.
 
     Source: kube-scheduler v1.36 NodeResourcesFit, score phase.
     """
@@ -89,14 +93,26 @@ def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, .
     if named and pod.spec.resources is None:
         return asked, asked
     try:
-        placed = _scored(pod, _specified, _UNASKED, pod_level={})
-        at_pod_level = _is_pod_level(pod)
-        defaults = {
-            name: amount for name, amount in _UNASKED.items() if not (at_pod_level and name in requests)
-        }
-        return placed, _scored(pod, *_effective(pod, defaults))
+        placed = _scored(pod, _Taken((_specified,), pod_level={}), _UNASKED)
+        return placed, _scored(pod, _Taken((_specified,)), _defaults(pod, requests))
     except QuantityError:
         return asked, asked
+
+
+def scored_requests_on_node(pod: Pod, requests: Mapping[str, int], minor: int) -> tuple[int, ...]:
+    """Return the second part of ``scored_requests`` with resizes in flight.
+
+    Args:
+        requests: What ``pod_requests_on_node`` gives for it.
+
+    Raises: QuantityError, naming the pod, for an amount that cannot be read.
+    """
+    return _scored(pod, _taken(pod, minor), _defaults(pod, requests))
+
+
+def _defaults(pod: Pod, requests: Mapping[str, int]) -> Mapping[str, Quantity]:
+    at_pod_level = _is_pod_level(pod)
+    return {name: amount for name, amount in _UNASKED.items() if not (at_pod_level and name in requests)}
 
 
 def is_resized(pod: Pod) -> bool:
@@ -105,13 +121,15 @@ def is_resized(pod: Pod) -> bool:
     Where nothing is being resized, statuses repeat the spec.
     """
     spec, status = pod.spec, pod.status
-    if status.resources is not None and spec.resources is not None:
+    if status.resources is not None and (
+        spec.resources is not None or status.allocated_resources is not None
+    ):
         return True
     # Plain loops: this is asked of every pod on every node, and most statuses say nothing of resources.
     for statuses in (status.container_statuses, status.init_container_statuses):
         if statuses:
             for one in statuses:
-                if one.resources is not None and _tells_others(
+                if (one.resources is not None or one.allocated_resources is not None) and _tells_others(
                     one, (*(spec.init_containers or ()), *(spec.containers or ()))
                 ):
                     return True
@@ -122,10 +140,22 @@ def _specified(container: Container) -> _Amounts:
     return _read(container.resources.requests)
 
 
-def _effective(
-    pod: Pod, defaults: Mapping[str, Quantity]
-) -> tuple[Callable[[Container], _Amounts], Mapping[str, Quantity], _Amounts | None]:
-    """Return how to read a container of a pod on a node, the defaults, and what counts at pod level."""
+class _Taken(NamedTuple):
+    """How the amounts of a pod are read.
+
+    Attributes:
+        readers: Each reads the containers in its way; the largest of their sums counts.
+        sums: Sums over all containers that the pod's status gives, beside those.
+        pod_level: What counts at pod level; None for what the spec says.
+    """
+
+    readers: tuple[_ReadContainer, ...]
+    sums: tuple[_Amounts, ...] = ()
+    pod_level: _Amounts | None = None
+
+
+def _taken(pod: Pod, minor: int) -> _Taken:
+    """Return how the amounts of a pod on a node are read."""
     condition = pod_condition(pod, "PodResizePending")
     infeasible = condition is not None and condition.reason == "Infeasible"
     statuses: dict[str, ContainerStatus] = {
@@ -133,21 +163,47 @@ def _effective(
         for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
     }
 
-    def effective(container: Container) -> _Amounts:
+    plain_init = {one.name for one in pod.spec.init_containers or () if one.restart_policy != "Always"}
+
+    def largest(container: Container) -> _Amounts:
         status = statuses.get(container.name)
-        if status is None:
-            return _read(container.resources.requests)
+        if status is None or container.name in plain_init:
+            return _specified(container)
         return _resized(
             container.resources.requests, status.resources, status.allocated_resources, infeasible=infeasible
         )
 
-    spec = pod.spec.resources
+    def unresized(container: Container) -> _Amounts:
+        return {} if infeasible else _specified(container)
+
+    def allocated(container: Container) -> _Amounts:
+        status = statuses.get(container.name)
+        if status is None or status.allocated_resources is None:
+            return unresized(container)
+        return _read(status.allocated_resources)
+
+    def actual(container: Container) -> _Amounts:
+        status = statuses.get(container.name)
+        if status is None or status.resources is None or status.resources.requests is None:
+            return allocated(container)
+        return _read(status.resources.requests)
+
+    spec, given = pod.spec.resources, pod.status
     pod_level = None
-    if spec is not None:
-        pod_level = _resized(
-            spec.requests, pod.status.resources, pod.status.allocated_resources, infeasible=infeasible
-        )
-    return effective, defaults, pod_level
+    if spec is not None and given.resources is not None and _is_pod_level(pod):
+        pod_level = _resized(spec.requests, given.resources, given.allocated_resources, infeasible=infeasible)
+        if minor < 37:
+            pod_level = {name: pod_level.get(name, _NONE) for name in spec.requests or ()}
+    if minor < 37:
+        return _Taken((largest,), pod_level=pod_level)
+    asked = () if infeasible else (_specified,)
+    if (
+        given.resources is not None
+        and given.resources.requests is not None
+        and given.allocated_resources is not None
+    ):
+        return _Taken(asked, (_read(given.allocated_resources), _read(given.resources.requests)), pod_level)
+    return _Taken((*asked, allocated, actual), pod_level=pod_level)
 
 
 def _is_pod_level(pod: Pod) -> bool:
@@ -160,27 +216,21 @@ def _at_pod_level(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith("hugepages-")
 
 
-def _scored(
-    pod: Pod,
-    requests_of: Callable[[Container], _Amounts],
-    defaults: Mapping[str, Quantity],
-    pod_level: _Amounts | None,
-) -> tuple[int, ...]:
-    def filled(container: Container) -> _Amounts:
-        return {**defaults, **requests_of(container)}
+def _scored(pod: Pod, taken: _Taken, defaults: Mapping[str, Quantity]) -> tuple[int, ...]:
+    def filled(requests_of: _ReadContainer) -> _ReadContainer:
+        return lambda container: {**defaults, **requests_of(container)}
 
-    amounts = _whole_amounts(pod, filled, pod_level=pod_level)
+    readers = tuple(filled(reader) for reader in taken.readers)
+    amounts = _whole_amounts(pod, readers, sums=taken.sums, pod_level=taken.pod_level)
     return tuple(amounts.get(name, 0) for name in SCORED)
 
 
 def _tells_others(status: ContainerStatus, containers: Sequence[Container]) -> bool:
-    if status.resources is None:
-        return False
-    actual, allocated = status.resources.requests, status.allocated_resources
+    actual, allocated = status.resources and status.resources.requests, status.allocated_resources
     for container in containers:
         if container.name == status.name:
             asked = container.resources.requests
-            if actual != asked or (allocated is not None and allocated != asked):
+            if (status.resources is not None and actual != asked) or allocated not in (None, asked):
                 return True
     return False
 
@@ -212,10 +262,18 @@ def _amount(name: str, quantity: Quantity) -> int:
 
 
 def _whole_amounts(
-    pod: Pod, requests_of: Callable[[Container], _Amounts], *, pod_level: _Amounts | None
+    pod: Pod,
+    readers: Iterable[_ReadContainer],
+    *,
+    sums: Iterable[_Amounts] = (),
+    pod_level: _Amounts | None,
 ) -> dict[str, int]:
+    exact: _Amounts = {}
     try:
-        exact = _aggregate(pod.spec.containers or (), pod.spec.init_containers or (), requests_of)
+        for reader in readers:
+            _raise_to(exact, _aggregate(pod.spec.containers or (), pod.spec.init_containers or (), reader))
+        for amounts in sums:
+            _raise_to(exact, amounts)
         if pod_level is None and pod.spec.resources is not None:
             pod_level = _read(pod.spec.resources.requests)
         for name, quantity in (pod_level or {}).items():
@@ -233,7 +291,7 @@ def _whole_amounts(
 def _aggregate(
     containers: Iterable[Container],
     init_containers: Iterable[Container],
-    requests_of: Callable[[Container], _Amounts],
+    requests_of: _ReadContainer,
 ) -> _Amounts:
     running: _Amounts = {}
     for container in containers:

@@ -34,13 +34,13 @@ class PodTerm(msgspec.Struct, frozen=True):
     namespace_selector: Selector | None
     topology_key: str
 
-    def counts(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> bool:
+    def counts(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces, minor: int) -> bool:
         """Return whether a term of the pod to place matches an existing pod.
 
-        The selector of namespaces is asked about Namespace objects and, as upstream does, about no
-        labels at all, so that one made of negations means every namespace.
+        The selector of namespaces is asked about Namespace objects and, as v1.36 does, about no labels at all,
+        so that one made of negations means every namespace. With v1.37 only an empty one does.
         """
-        if namespace not in self.namespaces and not self._names(namespace, namespaces):
+        if namespace not in self.namespaces and not self._names(namespace, namespaces, minor):
             return False
         return self.selector.matches(labels)
 
@@ -55,11 +55,12 @@ class PodTerm(msgspec.Struct, frozen=True):
                 return False
         return self.selector.matches(labels)
 
-    def _names(self, namespace: str, namespaces: Namespaces) -> bool:
+    def _names(self, namespace: str, namespaces: Namespaces, minor: int) -> bool:
         chosen = self.namespace_selector
         if chosen is None:
             return False
-        return chosen.matches({}) or (namespace in namespaces and chosen.matches(namespaces[namespace]))
+        means_all = chosen.is_empty() if minor >= 37 else chosen.matches({})
+        return means_all or (namespace in namespaces and chosen.matches(namespaces[namespace]))
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):

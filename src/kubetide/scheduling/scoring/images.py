@@ -11,7 +11,7 @@ from kubetide.units.vectors import Int64Vector
 
 _LEAST_BYTES = 23 << 20
 _MOST_BYTES = 1000 << 20
-"""Of each container."""
+"""Of each container; with v1.37, of each image volume too."""
 
 
 def image_names(pod: Pod) -> tuple[str, ...]:
@@ -23,7 +23,7 @@ def image_names(pod: Pod) -> tuple[str, ...]:
 
 
 class ImageLocality:
-    """Source: kube-scheduler v1.36 ImageLocality."""
+    """Source: kube-scheduler v1.36 and v1.37 ImageLocality."""
 
     name = "ImageLocality"
 

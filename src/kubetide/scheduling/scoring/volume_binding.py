@@ -24,7 +24,7 @@ from kubetide.units.vectors import Int64Vector
 class VolumeBinding:
     """Scores only where the gate StorageCapacityScoring is on; pods without claims that wait for a node get 0.
 
-    Source: kube-scheduler v1.36 VolumeBinding, score phase.
+    Source: kube-scheduler v1.36 and v1.37 VolumeBinding, score phase.
     """
 
     name = "VolumeBinding"

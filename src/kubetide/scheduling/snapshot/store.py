@@ -143,7 +143,7 @@ class SnapshotStore:
         """Put a pod on a node, replacing the pod of its key on any node; return whether other pods may be affected."""
         if key is None:
             key = (pod.metadata.namespace, pod.metadata.name)
-        use = self._use_of(pod, pod_class)
+        use = self._use_of(pod, self.rows.facts.minor, pod_class)
         pod_class = use.pod_class
         there = self.placed.get(key)
         if there is not None:
@@ -170,7 +170,8 @@ class SnapshotStore:
         """Put pods on nodes; equal to ``add_pod`` one by one, with summed amounts. Raises RuntimeError on a fork."""
         if self._log.is_forked:
             raise RuntimeError("add_pods on a fork: many pods cannot be taken back, use Snapshot.add_pod()")
-        uses = [self._use_of(pod) for _, pod, _ in pods]
+        minor = self.rows.facts.minor
+        uses = [self._use_of(pod, minor) for _, pod, _ in pods]
         for pod_class in {id(use.pod_class): use.pod_class for use in uses}.values():
             self.add_guards(pod_class)
         row_of, placed, by_node = self.rows.row_of, self.placed, self.pods

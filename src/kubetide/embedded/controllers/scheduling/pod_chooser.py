@@ -69,7 +69,7 @@ class PodChooser:
         Raises: ScoreError for a pod that cannot be scored.
         """
         spread = None if pod_class.preferences.is_spread else self._spread(pod, pod_class)
-        given = incoming(pod, pod_class, spread, images=bool(snapshot.images))
+        given = incoming(pod, pod_class, spread, images=bool(snapshot.images), minor=snapshot.facts.minor)
         return self._nodes.choose(given, snapshot)
 
     def _spread(self, pod: Pod, pod_class: PodClass) -> Selector | None:

@@ -22,12 +22,13 @@ from kubetide.embedded.controllers.workloads.owned_pods import follow
 from kubetide.embedded.wake import Wake
 from kubetide.objects.kinds import PODS, Kind
 from kubetide.objects.meta import Key
+from kubetide.objects.minor_version import OLDEST
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.scheduling import PodClass, classify_unbound
+from kubetide.scheduling import PodClass, classify_unbound, facts_of_scheduler
 from kubetide.scheduling.devices.allocation import PlannedClaim
 from kubetide.scheduling.scoring import ScoredSnapshot
 from kubetide.scheduling.snapshot.unread import unread_amounts
@@ -46,11 +47,10 @@ class Scheduler:
     Preemption is not done, so the messages end before kube-scheduler's part about it, and only others nominate pods.
 
     Args:
-        volumes: Claims and volumes; pods are placed as if they had none without it.
-        devices: Claims for devices; pods are placed as if they had none without it.
+        volumes, devices: Claims and volumes, and claims for devices; without them pods are placed as if they had none.
         chooser: Chooses among nodes; by default with the default profile, without owners of pods.
-        writes_events: Whether an event is written for each pod that was bound. It doubles the writes, so only
-            where people read them.
+        writes_events: Whether an event is written for each bound pod: where people read them, as it doubles the writes.
+        minor: The minor version of Kubernetes whose scheduler this one follows.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Scheduler:
         devices: DeviceCache | None = None,
         chooser: PodChooser | None = None,
         writes_events: bool = False,
+        minor: int = OLDEST,
     ) -> None:
         self._writes_events = writes_events
         self._cluster = cluster
@@ -81,7 +82,7 @@ class Scheduler:
         self._device_changes = DeviceChanges()
         self._events = EventWriter(cluster, clock, NAME)
         self._unread = UnreadObjects(self._events)
-        self._snapshot = ScoredSnapshot()
+        self._snapshot = ScoredSnapshot(facts_of_scheduler(minor))
         self._nominations = Nominations(self._snapshot)
         self._chooser = chooser or PodChooser()
         self._queue = SchedulingQueue()

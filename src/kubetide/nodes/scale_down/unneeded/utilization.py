@@ -15,6 +15,7 @@ from kubetide.nodes.facts.nodes import has_gpu_devices
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.pods import is_long_terminating
 from kubetide.nodes.scale_down.unneeded.device_utilization import UtilizationError, fullest_pool
+from kubetide.objects.minor_version import OLDEST
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
@@ -56,8 +57,8 @@ def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
     return labelled or any(offered.get(name, 0) > 0 for name in GPU_RESOURCES)
 
 
-def requests_of(pod: Pod, pod_class: PodClass | None = None) -> Mapping[str, int]:
-    """Return what the pod takes of its node, resizes in flight included.
+def requests_of(pod: Pod, minor: int, pod_class: PodClass | None = None) -> Mapping[str, int]:
+    """Return what the pod takes of its node, resizes in flight included, by the rules of a minor version.
 
     Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
     """
@@ -65,7 +66,7 @@ def requests_of(pod: Pod, pod_class: PodClass | None = None) -> Mapping[str, int
         pod_class = classify_unbound(pod)
     if not is_resized(pod):
         return pod_class.requests
-    return {name: amount for name, amount in charges_on_node(pod, pod_class) if isinstance(name, str)}
+    return {name: amount for name, amount in charges_on_node(pod, minor, pod_class) if isinstance(name, str)}
 
 
 def utilization_of(
@@ -79,11 +80,13 @@ def utilization_of(
     requests: Sequence[Mapping[str, int]] | None = None,
     slices: Sequence[ResourceSlice] = (),
     held: Collection[DeviceId] = (),
+    minor: int = OLDEST,
 ) -> Utilization:
     """Return the node's utilization.
 
     Pods that should be gone by now are left out. What is ignored is taken off the requests and off
-    what the node offers. ``requests`` is what each pod asks for, where that is known already;
+    what the node offers. ``requests`` is what each pod asks for, where that is known already, else it is read by the
+    rules of the ``minor`` version;
     ``slices`` are the node's own, as ``local_slices`` gives them, and ``held`` devices that claims of its
     pods have.
 
@@ -94,7 +97,7 @@ def utilization_of(
     left_out: _Requests = []
     gpu_node = _has_gpu(node, gpu_label, offered) and not has_gpu_devices(node, gpu_label)
     ignores = ignore_daemon_sets or ignore_mirror_pods
-    asked = map(requests_of, pods) if requests is None else requests
+    asked = [requests_of(pod, minor) for pod in pods] if requests is None else requests
     for pod, request in zip(pods, asked, strict=True):
         if ignores and (
             (ignore_daemon_sets and is_daemon_set_pod(pod)) or (ignore_mirror_pods and is_mirror_pod(pod))

@@ -1,0 +1,73 @@
+"""Which version of Kubernetes the loops follow where no flag says it."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+from tests.cluster.answering import asking
+
+from kubetide.horizontal.settings import Settings as HorizontalSettings
+from kubetide.nodes.settings import Settings as NodesSettings
+from kubetide.runtime.configuration.config import make_config
+from kubetide.runtime.server_version import following_server
+from kubetide.runtime.timing.clock import run_real
+
+
+def followed(answer, **flags):
+    """Return the versions of both loops, the paths that were asked for and the warnings, for that answer of /version."""
+    paths, warnings = [], []
+
+    async def handle(request):
+        paths.append(request.path)
+        return answer
+
+    async def main(clock):
+        config = make_config(
+            [("flag", {"controllers": "horizontal,nodes", "cloud-provider": "kwok", **flags})]
+        )
+        async with asking(handle, clock) as cluster:
+            return await following_server(config, cluster, warnings.append)
+
+    loops = run_real(main).loops
+    both = {loops.of(HorizontalSettings).kubernetes_version, loops.of(NodesSettings).kubernetes_version}
+    return both, paths, warnings
+
+
+@pytest.mark.parametrize(
+    ("git_version", "version"),
+    [
+        ("v1.36.2", "1.36"),
+        ("v1.37.1-eks-3f2a9c1", "1.37"),
+        ("v1.37.2-gke.1104000", "1.37"),
+        ("v1.34.0", "1.36"),
+        ("v1.40.0-alpha.1", "1.37"),
+        ("v1.36.0+kubetide.0.1.0", "1.36"),
+    ],
+)
+def test_loops_follow_the_api_server(git_version, version):
+    """Without the flag both loops follow the server, or the nearest version whose rules are known."""
+    found = followed(web.json_response({"major": "1", "gitVersion": git_version}))
+    assert found == ({version}, ["/version"], [])
+
+
+def test_the_flag_needs_no_answer():
+    """Where the flag says it the server is not asked."""
+    assert followed(web.json_response({}), **{"kubernetes-version": "1.37"}) == ({"1.37"}, [], [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        web.Response(status=403, text="no"),
+        web.Response(text="no JSON"),
+        web.json_response([]),
+        web.json_response({"gitVersion": "master"}),
+    ],
+    ids=["forbidden", "no JSON", "a list", "no version"],
+)
+def test_a_version_that_cannot_be_read_is_said(answer):
+    """The process goes on by the older rules and says how to choose."""
+    versions, _, [warning] = followed(answer)
+    assert versions == {"1.36"}
+    assert warning.startswith("the API server's version cannot be read: ")
+    assert warning.endswith("Where the cluster is newer, give --kubernetes-version=1.37")
