@@ -56,6 +56,21 @@ def test_the_end_of_an_instance_does_not_outdate_failures():
     play(story, group("a", size=4, instances=("i-1", "i-2")), explicit=[("a", 0, 9)], activities=failed)
 
 
+def test_a_failure_before_machines_were_given_up_is_not_one_of_machines_asked_for_since():
+    """Giving up machines sets a size, too: an older failure says nothing of what somebody else asks for later."""
+
+    async def story(cloud, aws, clock):
+        owed = [one.provider_id for one in (await cloud.refresh())[0].instances if one.error]
+        await cloud.delete_nodes("a", owed)
+        aws.world["groups"][0]["DesiredCapacity"] = 3
+        clock.time = after(clock.time, seconds(61))
+        (known,) = await cloud.refresh()
+        assert (len(owed), len(known.instances), known.instances[-1].error) == (2, 3, None)
+
+    failed = {"a": [{"status": "Failed", "offset_s": -3600}]}
+    play(story, group("a", size=4, instances=("i-1", "i-2")), explicit=[("a", 0, 9)], activities=failed)
+
+
 def test_a_failure_while_aws_takes_the_order_counts():
     """A launch that begins and fails before AWS has answered is one of this order."""
 

@@ -104,6 +104,7 @@ def test_only_an_order_that_may_be_done_puts_a_group_in_doubt():
             with pytest.raises(CloudError):
                 await lost
         assert (doubtful, ledger.growing_since("web")) == (["web", "shop"], Instant(0))
+        assert (ledger.resized_at("web"), ledger.resized_at("shop")) == (Instant(0), None)
         # The same machine may be removed again; no other one counts on the size of before.
         assert ("i-2" in ledger, ledger.size_at_most("shop", 3), ledger.size_at_most("shop", 3, ["i-2"])) == (
             False,
@@ -142,8 +143,8 @@ def test_growth_is_open_from_before_the_call_until_all_are_there():
         await ledger.resize("web", 2, slow())
         assert ledger.growing_since("web") == Instant(0)
         await ledger.resize("web", -1, answered())
-        assert ledger.growing_since("web") == Instant(0)
+        assert (ledger.growing_since("web"), ledger.resized_at("web")) == (Instant(0), clock.now())
         ledger.complete("web")
-        assert ledger.growing_since("web") is None
+        assert (ledger.growing_since("web"), ledger.resized_at("web")) == (None, clock.now())
 
     asyncio.run(main())

@@ -215,7 +215,7 @@ class AwsCloud(Cloud):
 
         async def ask(known: Known) -> Shortage:
             try:
-                since = self._ledger.growing_since(known.asg.name)
+                since = self._ledger.resized_at(known.asg.name)
                 return Shortage(shortage(await self._api.activities(known.asg.name), since))
             except CloudError as error:
                 return unknown_shortage(error)

@@ -31,6 +31,7 @@ class Ledger:
     def __init__(self, clock: Clock, doubt: Callable[[str], None] = lambda _: None) -> None:
         self._clock, self._doubt = clock, doubt
         self._growing: dict[str, Instant] = {}
+        self._resized: dict[str, Instant] = {}
         self._removed_at: dict[str, Duration] = {}
         self._unanswered: set[str] = set()
         self._shrunk: dict[str, tuple[int, frozenset[str]]] = {}
@@ -44,11 +45,10 @@ class Ledger:
         try:
             answer = await self._answer(group, call)
         except CloudError as error:
-            if error.may_be_done and delta > 0:
-                self._growing[group] = asked_at
+            if error.may_be_done:
+                self._note_size(group, delta, asked_at)
             raise
-        if delta > 0:
-            self._growing[group] = asked_at
+        self._note_size(group, delta, asked_at)
         if group in self._shrunk:
             size, removed = self._shrunk[group]
             self._shrunk[group] = size + delta, removed
@@ -75,6 +75,11 @@ class Ledger:
             if error.may_be_done:
                 self._doubt(group)
             raise
+
+    def _note_size(self, group: str, delta: int, asked_at: Instant) -> None:
+        self._resized[group] = asked_at
+        if delta > 0:
+            self._growing[group] = asked_at
 
     def _note_removal(self, group: str, size: int, instances: Iterable[str], *, is_answered: bool) -> None:
         removed = frozenset(instances)
@@ -104,6 +109,10 @@ class Ledger:
     def growing_since(self, group: str) -> Instant | None:
         """Return when a group was last asked for more machines, answered or not; None once all were there."""
         return self._growing.get(group)
+
+    def resized_at(self, group: str) -> Instant | None:
+        """Return when a group was last asked for another size, answered or not; None for never. Removals are no resize."""
+        return self._resized.get(group)
 
     def __contains__(self, instance: str) -> bool:
         """Return whether the cloud has agreed to remove an instance, which may be there still."""
