@@ -7,6 +7,7 @@ import yaml
 from msgspec.structs import replace
 from tests.nodes.frozen import LONG_AGO, START, World, group, node, pod, pods
 
+from kubetide.clouds.azure.cloud import AzureCloud
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, Outcome, RemoveTaint
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, health_of
@@ -349,3 +350,19 @@ def test_the_deletion_taint_of_a_machine_that_is_going_stays():
     there = replace(there, instances=(replace(going, state="Deleting"), staying))
     world = World(nodes=[node("n1", spec=taints), node("n2", spec=taints)], groups=[there])
     assert [one.node for one in world.tick() if isinstance(one, RemoveTaint)] == ["n2"]
+
+
+def test_nodes_whose_machines_the_cloud_deletes_make_no_cluster_unhealthy_on_azure():
+    """They are being deleted, and so neither ready nor unready: the cluster may grow meanwhile."""
+    names = [f"n{number}" for number in range(6)]
+    world = World(
+        nodes=[node("up"), *(node(name, ready=False, spec={"unschedulable": True}) for name in names)],
+        pods=pods("p", 2, cpu="3"),
+        groups=[group("g", nodes=["up"])],
+        settings={"knows_machines": AzureCloud.knows_machines},
+    )
+    going = tuple(Instance(provider_id=f"cloud:///{name}", state="Deleting") for name in names)
+    world.change("g", instances=(Instance(provider_id="cloud:///up"), *going))
+    assert world.increases() == {"g": 1}
+    counted = status_of(world)["health"]["nodeCounts"]["registered"]
+    assert (counted["total"], counted["ready"], counted["beingDeleted"]) == (7, 1, 6)

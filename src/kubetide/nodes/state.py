@@ -169,6 +169,8 @@ class State:
                 return not has_taint(node, TO_BE_DELETED)
             case "groups":
                 return instance_id(node) in self._group_of_provider
+            case "existing" if self.is_leaving(node_name):
+                return False
             case _:
                 return instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
 

@@ -178,11 +178,12 @@ class GroupCandidate(ApiStruct):
     takes_labels: bool = True
 
 
-KnowsMachines = Literal["any", "groups", "unknown"]
+KnowsMachines = Literal["any", "existing", "groups", "unknown"]
 """Of which nodes a cloud can say whether their machine is there.
 
-``any``: of all; a node in no group is taken to have its machine. ``groups``: only of nodes in its groups; it knows no
-machine of any other. ``unknown``: of none; then the taint for deletion says that a machine is gone.
+``any``: of all; a node in no group is taken to have its machine. ``existing``: the same, and a machine that is being
+deleted counts as gone. ``groups``: only of nodes in its groups; it knows no machine of any other. ``unknown``: of none;
+then the taint for deletion says that a machine is gone.
 """
 
 

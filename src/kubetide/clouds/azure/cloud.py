@@ -28,7 +28,7 @@ from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, GroupCandidate, NewGroup, NodeGroup
+from kubetide.ports.cloud import Cloud, GroupCandidate, KnowsMachines, NewGroup, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration
 
@@ -50,6 +50,8 @@ class AzureCloud(Cloud):
     gpu_label = GPU_LABEL
     gpu_types = ("nvidia-tesla-a100", "nvidia-tesla-k80", "nvidia-tesla-p100", "nvidia-tesla-v100")
     creates_groups = True
+    # As upstream: a node whose machine is being deleted is neither ready nor unready.
+    knows_machines: KnowsMachines = "existing"
 
     def __init__(
         self,
