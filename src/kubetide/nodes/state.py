@@ -150,12 +150,11 @@ class State:
         group = self.group_of(node_name)
         seen = None if group is None else self.memory.templates.get(group)
         template = None if group is None else self.groups[group].template
+        expected = (template.slices if template is not None else None) or ()
         if seen is not None:
             # A driver that has gone while nodes stayed was taken away: nobody is expected to have its devices.
             at_work = self.node_devices().drivers
             expected = tuple(one for one in seen.slices if not seen.live or one.spec.driver in at_work)
-        else:
-            expected = (template.slices if template is not None else None) or ()
         if not expected or self.nodes[node_name].spec.unschedulable:
             return False
         there = self.node_devices().pools(node_name)
@@ -169,10 +168,9 @@ class State:
                 return not has_taint(node, TO_BE_DELETED)
             case "groups":
                 return instance_id(node) in self._group_of_provider
-            case "existing" if self.is_leaving(node_name):
-                return False
-            case _:
-                return instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
+            case knows:
+                is_known = instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
+                return is_known and not (knows == "existing" and self.is_leaving(node_name))
 
     def is_leaving(self, node_name: str) -> bool:
         """Return whether the cloud is deleting the node's machine, which still exists."""
