@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.nodes import frozen
 from tests.nodes.consolidation.fleet import Fleet, priced
 from tests.nodes.frozen import pod
 
@@ -294,3 +295,29 @@ def test_an_expensive_machine_is_filled_last():
     made.minute()
     taints = {name: len(node.spec.taints or ()) for name, node in made.state.nodes.items()}
     assert taints == {"dear-0": 3, "plain-0": 0}
+
+
+@pytest.mark.parametrize(
+    ("balances", "bought"), [(True, {"zone-a": 2, "zone-b": 2, "zone-c": 2}), (False, {"zone-a": 6})]
+)
+def test_new_nodes_are_spread_over_similar_groups(balances, bought):
+    """Groups of one machine and price in several zones grow alike where the flag says so; else the first by name does."""
+    zones = [
+        frozen.group(
+            f"zone-{zone}",
+            made=frozen.template(
+                cpu="4", memory="64Gi", labels={"topology.kubernetes.io/zone": zone, "kind": "small"}
+            ),
+            maximum=50,
+            price_per_hour=0.2,
+        )
+        for zone in "cba"
+    ]
+    made = Fleet(
+        [priced("dear", 4, 0.8), *zones],
+        {"dear": [[3000]] * 6},
+        balance_similar_node_groups=balances,
+        consolidation_budgets="nodes=100%",
+    )
+    made.run(hours(1))
+    assert made.kinds() == bought

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubetide.nodes.consolidation.idle import upcoming_without_pods
@@ -10,6 +11,7 @@ from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.scale_up.choosing.options import skip_reasons
+from kubetide.nodes.scale_up.increase.balancing import are_similar
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -67,6 +69,27 @@ class Purchases:
     def may_grow(self, target: Target) -> bool:
         """Return whether one more node of the group is within its maximum and the limits of the cluster."""
         return self._may_grow(self._state.groups[target.group], target.template)
+
+    def alike(self, chosen: Target, targets: Sequence[Target]) -> list[int]:
+        """Return the numbers of the targets that are as good as the chosen one, those with fewest nodes first.
+
+        That is itself alone, but with --balance-similar-node-groups all of its price that are similar to it.
+        """
+        settings = self._state.settings
+        found = [
+            at
+            for at, one in enumerate(targets)
+            if one is chosen
+            or (
+                settings.balance_similar_node_groups
+                and one.price == chosen.price
+                and are_similar(chosen.template, one.template, settings)
+            )
+        ]
+        return sorted(found, key=lambda at: (self._size(targets[at]), targets[at].group))
+
+    def _size(self, target: Target) -> int:
+        return self._state.groups[target.group].target_size + self._new.get(target.group, 0)
 
     def targets(self) -> list[Target]:
         """Return the groups of which a node may be bought, cheapest first."""

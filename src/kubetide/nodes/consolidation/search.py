@@ -225,6 +225,7 @@ class _Searching:
         fill = best_fill(columns, stocks, allowed, self._left)
         if fill is None:
             return False
+        fill = self._balanced(fill, targets, columns, stocks, allowed)
         self._found.tried += 1
         target = targets[fill.target]
         idle = idle_node_of(self._state, target.group, self._closed)
@@ -249,6 +250,27 @@ class _Searching:
             self._closed[idle] = None
         self._take(chosen, target if idle is None else None, saving, idle or "")
         return True
+
+    def _balanced(
+        self,
+        fill: Fill,
+        targets: Sequence[Target],
+        columns: Candidates,
+        stocks: Targets,
+        allowed: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
+    ) -> Fill:
+        """Return the fill with a node of the group that has the fewest among those that are as good."""
+        alike = self._purchases.alike(targets[fill.target], targets)
+        if len(alike) == 1:
+            return fill
+        same, nodes = equivalents(columns, stocks), list(fill.nodes)
+        for at in alike:
+            if not allowed[nodes, at].all():
+                continue
+            found = fill_of(columns, stocks, at, nodes, same[:, at])
+            if found is not None:
+                return found
+        return fill
 
     def _place(self, fill: Fill, some: Sequence[Candidate], target: Target, idle: str | None) -> list[int]:
         """Put the pods of the fill's nodes on a new node of the group, or on an idle one; return the nodes that all limits and filters let go."""
