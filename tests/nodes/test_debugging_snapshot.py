@@ -26,11 +26,21 @@ def test_the_shape_is_upstreams():
     ]
     (found,) = shown["NodeList"]
     assert found["Node"]["metadata"]["name"] == "n1"
-    assert [one["Pod"]["metadata"]["name"] for one in found["Pods"]] == ["there", "p-0"]
+    assert [one["metadata"]["name"] for one in found["Pods"]] == ["there", "p-0"]
     assert [one["metadata"]["name"] for one in shown["UnscheduledPodsCanBeScheduled"]] == ["p-0"]
     assert shown["TemplateNodes"]["g"]["Node"]["status"]["allocatable"]["cpu"] == "4"
+    assert shown["TemplateNodes"]["g"]["Pods"] is None
+
+
+def test_what_has_no_item_is_null():
+    """Go writes a list that nothing was added to as null; readers of upstream's snapshots see the same."""
+    held = World(groups=[])
+    held.tick()
+    shown = msgspec.json.decode(debugging_snapshot(held.state, START))
+    assert (shown["NodeList"], shown["UnscheduledPodsCanBeScheduled"]) == (None, None)
 
 
 def test_a_failure_says_why():
     """Without a tick there is an error in place of nodes."""
-    assert msgspec.json.decode(failed_snapshot("no tick yet", START))["Error"] == "no tick yet"
+    shown = msgspec.json.decode(failed_snapshot("no tick yet", START))
+    assert (shown["Error"], shown["NodeList"], shown["TemplateNodes"]) == ("no tick yet", None, None)

@@ -75,8 +75,8 @@ class NodeTemplate(ApiStruct):
     """What a new node of a group is expected to look like, and the source of that.
 
     ``slices`` are the devices that will be its own: ResourceSlices with any ``nodeName``. ``pods`` are those that
-    the provider itself runs on each node (kube-proxy, agents) and that no DaemonSet makes. ``source`` is one
-    sentence for people: which catalogue, tag or setting gave the values.
+    each node of the provider runs (kube-proxy, agents): mirror pods and pods of DaemonSets; others are ignored, as
+    upstream ignores them. ``source`` is one sentence for people: which catalogue, tag or setting gave the values.
     """
 
     node: Node = field(default_factory=Node)

@@ -382,8 +382,8 @@ def test_taints_are_counted_by_kind():
     assert found == Counter(keys.values())
 
 
-def test_cores_and_memory_leave_out_what_is_no_machine_and_what_goes():
-    """Virtual kubelets and nodes that are being deleted do not count."""
+def test_cores_and_memory_leave_out_what_goes():
+    """Nodes that are being deleted do not count; virtual kubelets do here, though they use up no limit."""
     going = {"key": "ToBeDeletedByClusterAutoscaler", "value": str(START // 10**9), "effect": "NoSchedule"}
     nodes = [
         node("n1", cpu="4", memory="16Gi"),
@@ -392,13 +392,13 @@ def test_cores_and_memory_leave_out_what_is_no_machine_and_what_goes():
     ]
     world = Frozen(groups=[group("g", nodes=["n1", "n2", "n3"])], nodes=nodes)
     found = gauges(world)
-    assert found["cluster_cpu_current_cores",] == 4
-    assert found["cluster_memory_current_bytes",] == 16 << 30
+    assert found["cluster_cpu_current_cores",] == 20
+    assert found["cluster_memory_current_bytes",] == 18 << 30
 
 
 def test_the_most_nodes_are_bounded_by_groups_and_flag():
     """Without the flag it is what the groups may have together; with it the smaller of both."""
-    groups = [group("a", maximum=10), group("b", maximum=5)]
+    groups = [group("a", maximum=10), group("b", maximum=5), group("to-be-made", maximum=7, exists=False)]
     for flag, most in ((0, 15), (12, 12), (100, 15)):
         world = Frozen(groups=groups, settings={"max_nodes_total": flag})
         assert gauges(world)["max_nodes_count",] == most

@@ -1,10 +1,12 @@
 """The input of the last tick as ``/snapshotz`` shows it: nodes with their pods, pods that fit, templates.
 
-Source: Cluster Autoscaler, debuggingsnapshot. Objects have the fields that the loop reads.
+Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026), debuggingsnapshot: a list without an item is null.
+Objects have the fields that the loop reads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,13 +24,13 @@ def debugging_snapshot(state: State, now: Instant) -> bytes:
     """Return the snapshot as JSON: it includes nodes on their way and pods placed in simulation."""
     snapshot, tick = state.snapshot, state.tick
     nodes = [_info(snapshot.node(name), snapshot.pods_on(name)) for name in snapshot.node_names]
-    placed = [] if tick is None else [pod for pod, _ in tick.demand.placed]
+    placed = () if tick is None else tuple(pod for pod, _ in tick.demand.placed)
     templates = all_templates(state)
     at = format_rfc3339_nano(now)
     return _encoder.encode(
         {
-            "NodeList": nodes,
-            "UnscheduledPodsCanBeScheduled": placed,
+            "NodeList": nodes or None,
+            "UnscheduledPodsCanBeScheduled": placed or None,
             "StartTimestamp": at,
             "EndTimestamp": at,
             "TemplateNodes": {
@@ -48,10 +50,10 @@ def failed_snapshot(why: str, now: Instant) -> bytes:
             "Error": why,
             "StartTimestamp": at,
             "EndTimestamp": at,
+            "TemplateNodes": None,
         }
     )
 
 
-def _info(node: Node, pods: Any) -> dict[str, Any]:
-    held: list[Pod] = list(pods)
-    return {"Node": node, "Pods": [{"Pod": pod} for pod in held]}
+def _info(node: Node, pods: Sequence[Pod]) -> dict[str, Any]:
+    return {"Node": node, "Pods": pods or None}

@@ -12,6 +12,8 @@ from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant
 
 PREFIX = "cluster_autoscaler_node_group_"
+_UNKNOWN = "unknown"
+"""The reason of a failure that the cloud gave no code for."""
 
 
 class GroupGauges:
@@ -40,9 +42,11 @@ class GroupGauges:
             gauge.clear()
         self._reasons = {name: seen for name, seen in self._reasons.items() if name in state.groups}
         for name, group in state.groups.items():
+            self._target.set(group.target_size, name)
+            if not group.exists:
+                continue
             self._least.set(group.min_size, name)
             self._most.set(group.max_size, name)
-            self._target.set(group.target_size, name)
             view = state.view.groups.get(name)
             self._healthy.set(view is None or view.healthy, name)
             self._collect_backoff(state, name, now)
@@ -51,7 +55,7 @@ class GroupGauges:
         """A reason that was shown once stays, at 0; a group without any has the empty one."""
         entry = state.memory.backoff.get(name)
         seen = self._reasons.setdefault(name, {})
-        current = entry.error_code if entry is not None and is_backed_off(entry, now) else None
+        current = entry.error_code or _UNKNOWN if entry is not None and is_backed_off(entry, now) else None
         if current is not None:
             seen[current] = None
         for reason in seen or {"": None}:

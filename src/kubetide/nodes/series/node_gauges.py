@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, taint_type
+from kubetide.nodes.facts.nodes import is_being_deleted, taint_type
 from kubetide.nodes.facts.pods import found_no_node, is_unschedulable
 from kubetide.nodes.settings import Settings, parse_range
 from kubetide.nodes.state import State
@@ -90,14 +90,14 @@ class NodeGauges:
         created = sum(group.autoprovisioned for group in state.groups.values())
         self._groups.set(len(state.groups) - created, "autoscaled")
         self._groups.set(created, "autoprovisioned")
-        most = sum(group.max_size for group in state.groups.values())
+        most = sum(group.max_size for group in state.groups.values() if group.exists)
         limit = state.settings.max_nodes_total
         self._max_nodes.set(min(limit, most) if limit > 0 else most)
         cores = memory = 0
         taints: Counter[str] = Counter()
         for node in state.nodes.values():
             taints.update(taint_type(taint.key, state.settings) for taint in node.spec.taints or ())
-            if not is_virtual_kubelet(node) and not is_being_deleted(node, now):
+            if not is_being_deleted(node, now):
                 capacity = node.status.capacity or {}
                 cores += whole(capacity.get("cpu", 0))
                 memory += whole(capacity.get("memory", 0))

@@ -169,8 +169,8 @@ def expected(state: State, group: NodeGroup) -> Expected | None:
     node, origin, source = corrected_by_machines(state, group, group.template.node, said)
     sanitised = _sanitised(_with_old_labels(node), group.id, state.settings)
     node, others = over_types(state, group, sanitised)
-    own, slices = group.template.pods or (), group.template.slices or ()
-    return Expected(node, own, slices, origin, source + others)
+    own = tuple(pod for pod in group.template.pods or () if _is_nodes_own(pod))
+    return Expected(node, own, group.template.slices or (), origin, source + others)
 
 
 def _with_resources_of_the_cloud(state: State, group: NodeGroup, node: Node) -> Node:
@@ -270,11 +270,12 @@ def _differences(group: NodeGroup, seen: SeenTemplate) -> list[Reason]:
 
 def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
     """Return the pods that a new node of the same kind will have too."""
-    return tuple(
-        pod
-        for pod in state.snapshot.pods_on(node_name)
-        if (is_daemon_set_pod(pod) or is_mirror_pod(pod)) and not pod.metadata.deletion_timestamp
-    )
+    return tuple(pod for pod in state.snapshot.pods_on(node_name) if _is_nodes_own(pod))
+
+
+def _is_nodes_own(pod: Pod) -> bool:
+    """Return whether a DaemonSet or the kubelet makes the pod on each node."""
+    return (is_daemon_set_pod(pod) or is_mirror_pod(pod)) and not pod.metadata.deletion_timestamp
 
 
 def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
