@@ -320,18 +320,20 @@ def test_results_of_deletions_wait_for_a_tick_that_begins():
     assert memory.status.delete_results == {"gone": done}
 
 
-def test_targets_are_read_again_once_failed_machines_were_looked_at():
-    """As upstream, also where none of these is deleted: the document shows what the tick has changed before."""
-    options = GroupOptions(zero_or_max_node_scaling=True, allow_non_atomic_scale_up_to_max=True)
+@pytest.mark.parametrize(("whole", "shown"), [(False, 0), (True, 1)])
+def test_targets_are_read_again_once_failed_machines_were_deleted(whole, shown):
+    """The document shows what the tick has changed before only then, as upstream's; where all stay, from the next tick on."""
+    options = GroupOptions(zero_or_max_node_scaling=whole, allow_non_atomic_scale_up_to_max=whole)
     late = Instance(provider_id="cloud:///late")
     coming = Instance(provider_id="cloud:///coming", state="Creating")
     groups = group("g", maximum=2, target=2, options=options), group("h", instances=(late,), target=1)
     world = World(groups=groups)
     world.tick()
     world.change("g", instances=(failed("broken"), coming))
-    world.tick(at=minutes(16))
+    actions = world.tick(at=minutes(16))
+    assert whole is not any(isinstance(one, DeleteInstances) and one.group == "g" for one in actions)
     assert world.groups["h"].target_size == 0
-    assert status_of(world, 1)["health"]["cloudProviderTarget"] == 0
+    assert status_of(world, 1)["health"]["cloudProviderTarget"] == shown
 
 
 def test_leftover_deletion_taints_are_cleaned_at_start():

@@ -111,7 +111,7 @@ def absorb_update(
 ) -> list[EventRecord]:
     """Apply the outcomes (present targets and machines); return the events."""
     events: list[EventRecord] = []
-    refused: set[str] = set()
+    cleaned = False
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint) and action.key != NOMINATION_TAINT:
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
@@ -124,14 +124,12 @@ def absorb_update(
         elif isinstance(action, DeleteInstances):
             if outcome.status == "ok":
                 state.drop_instances(action.group, action.provider_ids)
-            else:
-                refused.add(action.group)
+                cleaned = cleaned or action.why == "failed"
             if action.why == "unregistered":
                 events += unregistered_deleted(state, action, outcome)
-    # As upstream, once failed machines were looked at, even if none of them had to be deleted.
-    view = state.view
-    if view is not None and view.healthy and view.failed.keys() - refused:
-        recalculate(state, view)
+    if cleaned and state.view is not None:
+        # As upstream, once failed machines were deleted; other calls count from the next tick on.
+        recalculate(state, state.view)
     return events
 
 
