@@ -45,6 +45,13 @@ def test_a_node_that_offers_gpus_is_as_full_as_these(resource):
     assert (used.resource, used.value) == (resource, 0.5)
 
 
+def test_gpus_of_intels_older_driver_say_nothing_of_how_full_a_node_is():
+    """As upstream, which knows those of the newer one alone: a busy node whose graphics nobody asked for is not free."""
+    found = machine("n", "gpu.intel.com/i915")
+    used = utilization_of(found, [pod("p", cpu="6", node="n")], START, gpu_label=LABEL)
+    assert (has_gpu(found, LABEL), used.resource, used.value) == (False, "cpu", 0.75)
+
+
 @every_vendor
 def test_gpus_of_all_nodes_count_for_the_total(resource):
     """With --gpu-total=big:0:4 and a node of two there is room for one more."""
@@ -88,7 +95,8 @@ def test_gpus_that_pods_claim_as_devices_are_never_waited_for():
 
 
 @pytest.mark.parametrize(
-    ("resource", "bought"), [*((name, 0) for name in GPU_RESOURCES), ("example.com/gpu", 1)]
+    ("resource", "bought"),
+    [*((name, 0) for name in GPU_RESOURCES), ("example.com/gpu", 1), ("gpu.intel.com/i915", 1)],
 )
 def test_pods_that_ask_for_gpus_are_waited_for(resource, bought):
     """The loop waits half a minute for more pods of GPUs, and not for pods of other devices."""

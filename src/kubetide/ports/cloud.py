@@ -28,7 +28,6 @@ GPU_RESOURCES: Final = (
     "habana.ai/gaudi",
     "gpu.intel.com/xe",
     "amd.com/gpu",
-    "gpu.intel.com/i915",
     "microsoft.com/directx",
 )
 """Extended resources that count as GPUs. Of a node with several the first one that it has any of counts, as upstream."""
