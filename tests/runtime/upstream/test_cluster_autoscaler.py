@@ -177,12 +177,19 @@ def test_every_flag_of_upstream_is_there_once():
 def test_every_flag_can_be_given_with_what_holds_anyway(name):
     """Each flag with the value of the actual behavior is accepted, with a warning only if it has no effect."""
     flag = FLAGS[name]
-    if flag.is_list or name in {"cloud-provider", "drain-priority-config"}:
+    if flag.is_list or name == "cloud-provider":
         return
     held = str(flag.held).lower() if flag.kind == "bool" else flag.default
     understood = understand(["--cloud-provider=aws", f"--{name}={held}"])
     idle = flag.status is Status.NO_EFFECT
     assert bool([one for one in understood.warnings if "JSON is asked for" not in one]) == idle
+
+
+@pytest.mark.parametrize("priorities", ["", "0:60"])
+def test_the_default_time_to_end_goes_with_drain_priorities(priorities):
+    """Charts give flags with their defaults; upstream refuses two ways to say the time, not a flag that says nothing."""
+    flags = [f"--drain-priority-config={priorities}", "--max-graceful-termination-sec=600"]
+    assert not understand(["--cloud-provider=aws", *flags]).warnings
 
 
 @pytest.mark.parametrize(
@@ -191,10 +198,10 @@ def test_every_flag_can_be_given_with_what_holds_anyway(name):
         ("--predicate-parallelism=0", "--predicate-parallelism=0: invalid value; give 1 or more"),
         ("--enable-dynamic-resource-allocation=false", "upstream can no longer do without"),
         (
-            "--drain-priority-config=0:60 --max-graceful-termination-sec=600",
+            "--drain-priority-config=0:60 --max-graceful-termination-sec=601",
             "cannot be used together with --max-graceful-termination-sec",
         ),
-        ("--drain-priority-config=", "--drain-priority-config=: cannot be read"),
+        ("--drain-priority-config=,", "--drain-priority-config=,: cannot be read"),
         ("--drain-priority-config=0:60,5", "--drain-priority-config=0:60,5: cannot be read"),
         (
             "--bypassed-scheduler-names=a,b --allowed-scheduler-names=b",

@@ -46,7 +46,7 @@ def problems_of(values: Mapping[str, Any], given: frozenset[str], flags: Mapping
             yield from _number(flags[name], values[name])
     yield from _limits(values)
     yield from _choices(values)
-    yield from _drains(values, given)
+    yield from _drains(values, flags)
     allowed, bypassed = values["allowed-scheduler-names"], values["bypassed-scheduler-names"]
     missing = [name for name in bypassed if allowed and name not in allowed]
     if missing:
@@ -113,12 +113,12 @@ def _choices(values: Mapping[str, Any]) -> Iterator[str]:
         yield str(error)
 
 
-def _drains(values: Mapping[str, Any], given: frozenset[str]) -> Iterator[str]:
-    if "drain-priority-config" not in given:
+def _drains(values: Mapping[str, Any], flags: Mapping[str, Flag]) -> Iterator[str]:
+    text, other = values["drain-priority-config"], "max-graceful-termination-sec"
+    if not text:
         return
-    if "max-graceful-termination-sec" in given:
+    if values[other] != int(flags[other].default):
         yield "--drain-priority-config: cannot be used together with --max-graceful-termination-sec; leave one out"
-    text = values["drain-priority-config"]
     try:
         pairs = [part.split(":") for part in text.split(",")]
         fine = all(len(pair) == 2 and parse_integer(pair[0]) <= _CEILING for pair in pairs) and all(
