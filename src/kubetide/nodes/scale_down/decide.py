@@ -149,18 +149,22 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             )
     empty_failed = False in failed_kinds
     delay = delay_after_taint(state, outcomes.taint_latency, now)
+    begun: list[str] = []
     for deletion in tainted:
         if deletion.drain in failed_kinds or empty_failed:
             memory.deletions[deletion.node] = _changed(deletion, phase="untainting", due=now)
             continue
         memory.deletions[deletion.node] = _changed(deletion, phase="waiting", due=after(now, delay))
         emitted.extend(events.started(deletion, state.settings))
-        memory.last_delete = now
+        begun.append(deletion.node)
     if advised and not tainted:
         memory.status = _with_result(memory.status, NOT_TRIED)
     if failed_kinds:
+        # As upstream: one delay holds, the one after a failure, also where some deletions have begun.
         memory.last_failure = now
-        memory.status = _with_result(memory.status, "ScaleDownError")
+        memory.status = _with_result(memory.status, "ScaleDownError", begun)
+    elif begun:
+        memory.last_delete = now
     return Result(events=tuple(emitted), wake_at=next_wake(memory.deletions), reasons=tuple(reasons))
 
 
@@ -174,8 +178,9 @@ def _changed(deletion: Deletion, *, phase: str, due: Instant) -> Deletion:
     return replace(deletion, phase=phase, due=due)
 
 
-def _with_result(status: ScaleDownStatus, result: str) -> ScaleDownStatus:
-    return replace(status, result=result, scaled_down=())
+def _with_result(status: ScaleDownStatus, result: str, begun: Sequence[str] = ()) -> ScaleDownStatus:
+    scaled_down = tuple(one for one in status.scaled_down if one.node in begun)
+    return replace(status, result=result, scaled_down=scaled_down)
 
 
 def note_interval(state: State, now: Instant) -> None:
