@@ -85,6 +85,17 @@ def test_gpus_are_named_by_label_and_what_is_there(labelled, capacity, allocatab
     assert kind_of_node(world.state, "n") == ("", *values)
 
 
+@pytest.mark.parametrize("capacity", [{}, GPUS])
+def test_gpus_that_pods_claim_as_devices_are_named_by_their_driver(capacity):
+    """GKE says so by a label, and then nothing about them is missing."""
+    labels = {"cloud.google.com/gke-accelerator": "b200", "cloud.google.com/gke-gpu-dra-driver": "true"}
+    there = node("n", labels=labels, status={"capacity": capacity})
+    settings = {"gpu_label": "cloud.google.com/gke-accelerator"}
+    world = World(groups=[group("g", nodes=["n"])], nodes=[there], settings=settings)
+    world.tick()
+    assert kind_of_node(world.state, "n") == ("", "b200", "dra_gpu.nvidia.com")
+
+
 def test_the_older_counters_count_gpu_nodes_alone():
     """Dashboards that were built on upstream's deprecated counters of GPU nodes go on working."""
     registry = Registry()

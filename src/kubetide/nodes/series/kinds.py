@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from kubetide.nodes.facts.nodes import has_gpu_devices
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceSlice
@@ -27,6 +28,8 @@ _NAMED = ("compute-domain.nvidia.com", "dra.net", "gpu.nvidia.com", "tpu.google.
 _OTHER = "custom.driver"
 _UNLABELLED, _MISSING, _UNEXPECTED = "generic", "missing-gpu", "unexpected-label"
 """Upstream's names of GPUs: of nodes without the cloud's label; labelled ones whose GPUs are to come; that have none."""
+_DEVICES = "dra_gpu.nvidia.com"
+"""Upstream's name of the resource where pods claim GPUs as devices."""
 
 
 class KindCounter:
@@ -78,6 +81,8 @@ def _gpu(label: str, node: Node, promised: Node | None) -> tuple[str, str]:
     resource = next((one for one in GPU_RESOURCES if offered.get(one, 0) > 0), "")
     if not resource and not (label and label in labels):
         return "", ""
+    if has_gpu_devices(node, label):
+        return labels.get(label) or _UNLABELLED, _DEVICES
     resource = resource or NVIDIA_GPU
     capacity, name = node.status.capacity or {}, labels.get(label, "")
     if resource in capacity:
