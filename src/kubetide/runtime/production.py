@@ -187,8 +187,9 @@ class _Process:
         plurals = _Plurals(cluster, clock)
         owners = self._owners(cluster, clock)
         notifier = self._notifier(connection, clock, registry)
+        config = await following_server(self._config, cluster, log.warn)
         service = Service(
-            await following_server(self._config, cluster, log.warn),
+            config,
             cluster,
             clock,
             sources=Sources(
@@ -206,7 +207,11 @@ class _Process:
             ahead=lambda: cluster.skew.ahead,
             owners=owners,
         )
-        log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
+        version = config.loops.kubernetes_version
+        follows = f", rules of Kubernetes {version}" if version else ""
+        log.tell(
+            f"cluster {connection.url}{follows}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}"
+        )
         await self._serve(service, registry, stack)
         # The loops end before the rest is cancelled: a lease is let go of only when nobody acts by it any more.
         try:
