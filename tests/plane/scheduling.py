@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import tempfile
 from collections import Counter
@@ -22,6 +23,7 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 from tests.plane import random_pods
 from tests.plane.random_pods import CHANGE, Json
 from tests.plane.random_volumes import RandomVolumes
@@ -32,11 +34,19 @@ from kubetide.embedded.controllers import VolumeCache
 from kubetide.embedded.controllers.scheduling.why_nowhere import why_nowhere
 from kubetide.objects.kinds import NAMESPACES, NODES, PODS
 from kubetide.objects.meta import Key
+from kubetide.objects.minor_version import minor_of
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.runtime.timing.clock import run_real
-from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, Int64Vector, PodClass, Snapshot, classify
+from kubetide.scheduling import (
+    UNSCHEDULABLE,
+    Int64Vector,
+    PodClass,
+    Snapshot,
+    classify,
+    facts_of_scheduler,
+)
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.scheduling.scoring import DEFAULT, PROFILES, ScoredSnapshot, incoming
 from kubetide.units.time import Duration, seconds
@@ -150,7 +160,9 @@ class Comparison:
             await self.until("taints follow", lambda name=name: self._is_settled(name))
             self.snapshot.set_node(self.nodes.objects["", name])
         labels = {name: one.metadata.labels or {} for (_, name), one in self.namespaces.objects.items()}
-        self.snapshot.set_facts(ClusterFacts(namespaces=labels))
+        version = json.loads(await self.cluster.get_raw("/version"))["gitVersion"]
+        facts = facts_of_scheduler(minor_of(version))
+        self.snapshot.set_facts(structs.replace(facts, namespaces=labels))
         await self.volumes.make()
         await self.until("volumes are there", self.volumes.settled)
         for _, name in sorted(self.nodes.objects):
@@ -234,7 +246,9 @@ class Comparison:
 
     def _best(self, pod: Pod, pod_class: PodClass, rows: Int64Vector) -> frozenset[str]:
         """The nodes with the highest score."""
-        given = incoming(pod, pod_class, None, images=bool(self.snapshot.images), minor=36)
+        given = incoming(
+            pod, pod_class, None, images=bool(self.snapshot.images), minor=self.snapshot.facts.minor
+        )
         scores = PROFILES[DEFAULT].total(given, self.snapshot, rows)
         return frozenset(self.snapshot.node_names[row] for row in rows[scores == scores.max()].tolist())
 
