@@ -9,6 +9,8 @@ from tests.nodes.reference.drain_rules import pods_to_move
 from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.world import Json, World
 
+from kubetide.scheduling.estimator.unstable_sort import descending_order
+
 
 @dataclass
 class Candidates:
@@ -30,11 +32,11 @@ class Candidates:
         above = [one for one in nodes if _is_above_minimum(world, one)]
         emptiness = {one["metadata"]["name"]: _emptiness(world, snapshot, one, now) for one in above}
 
-        def rank(one: Json) -> tuple[int, bool]:
+        def score(one: Json) -> int:
             name = one["metadata"]["name"]
-            return emptiness[name], name not in self.previous
+            return -2 * emptiness[name] - (name not in self.previous)
 
-        candidates = sorted(above, key=rank)  # upstream's sort may move equal ones of more than twelve
+        candidates = [above[at] for at in descending_order([score(one) for one in above])]
         if world.flags.on("scale-down-delay-type-local"):
             candidates = [one for one in candidates if not self._is_delayed(world, one, now)]
         return candidates

@@ -48,13 +48,29 @@ def any_leaving(state: State, now: Instant) -> bool:
     return any(state.group_of(name) in may_shrink for name in leaving if name in state.snapshot)
 
 
+def left_out(state: State, now: Instant) -> dict[str, NodeGroup]:
+    """Return the nodes that are no candidates only because they are on their way out, or in a delay of their group."""
+    above = _groups_above_minimum(state)
+    found: dict[str, NodeGroup] = {}
+    delayed = [group for group in above if local_delay_ends(state, group, now) is not None]
+    in_delay = [name for group in delayed for name in state.nodes_by_group().get(group, ())]
+    for name in (*state.memory.scale_down.deletions, *in_delay):
+        group = above.get(state.group_of(name) or "")
+        if group is not None and name in state.snapshot:
+            found[name] = group
+    return found
+
+
 def _groups_that_may_shrink(state: State, now: Instant) -> dict[str, NodeGroup]:
+    above = _groups_above_minimum(state)
+    return {name: group for name, group in above.items() if local_delay_ends(state, name, now) is None}
+
+
+def _groups_above_minimum(state: State) -> dict[str, NodeGroup]:
     return {
         group.id: group
         for group in state.groups.values()
-        if group.target_size > group.min_size
-        and not group.stale
-        and local_delay_ends(state, group.id, now) is None
+        if group.target_size > group.min_size and not group.stale
     }
 
 

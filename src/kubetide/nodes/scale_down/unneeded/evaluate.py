@@ -15,6 +15,7 @@ from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared,
 from kubetide.nodes.scale_down.facts import Cache, NodeFacts
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.pods import in_order
+from kubetide.nodes.scale_down.unneeded.candidate_order import candidate_order
 from kubetide.nodes.scale_down.unneeded.candidates import known_candidates, unremovable
 from kubetide.nodes.scale_down.unneeded.eligibility import local_delay_ends
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
@@ -83,12 +84,8 @@ class OpenEvaluation:
         self._known = known = known_candidates(state, now, cache, context)
         facts, changes = known.facts, [] if known.valid_until is None else [known.valid_until]
         self._changes = changes
-        found_last = frozenset(memory.last_found)
-        order = sorted(
-            (name for name in known.open if name not in recent),
-            key=lambda name: (facts[name].rank, name not in found_last, name),
-        )
-        self._left = deque(order)
+        order = candidate_order(state, now, known, cache, context)
+        self._left = deque(name for name in order if name in known.open and name not in recent)
         self._run = run = _Run(state, context, known.groups, cache, changes)
         for name in recent:
             if name in facts:
