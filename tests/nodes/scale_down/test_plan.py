@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kubetide.units.time import ZERO, seconds
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -120,3 +122,14 @@ def test_a_whole_group_to_drain_may_fit_where_an_empty_one_does_not(world):
     limits = {"max_scale_down_parallelism": 4, "max_drain_parallelism": 4}
     made = whole_groups(world, {"a": 2, "b": 3, "c": 2}, "c", **limits)
     assert removed(made) == ["a-0", "a-1", "c-0", "c-1"]
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, []), (3, ["b-0", "b-1", "b-2"])])
+@pytest.mark.parametrize("occupied", [(), ("a", "b")])
+def test_a_whole_group_waits_only_for_one_that_just_used_up_the_parallelism(first, then, occupied, world):
+    """While a group is deleted that exceeded the limit, the next one may exceed it as well, as upstream counts."""
+    limits = {"max_scale_down_parallelism": 2, "max_drain_parallelism": 2}
+    made = whole_groups(world, {"a": first, "b": 3}, *occupied, **limits)
+    assert removed(made) == [f"a-{number}" for number in range(first)]
+    made.loop(seconds(1))
+    assert removed(made) == then

@@ -229,7 +229,7 @@ def _group_by_group(nodes: list[Removable]) -> list[Removable]:
 
 
 def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
-    """Return the plan cut to the deletions that may run at once; the first whole group may exceed the budget."""
+    """Return the plan cut to the deletions that may run at once; the first whole group of a tick may exceed the budget."""
     settings, memory = state.settings, state.memory.scale_down
     in_flight = [deletion for deletion in memory.deletions.values() if deletion.in_flight]
     draining = sum(1 for deletion in in_flight if deletion.drain)
@@ -250,7 +250,8 @@ def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
         if count > cap or bool(empty) in full:
             continue
         exceeds = parallelism < count or drains < len(drain)
-        if exceeds and (parallelism <= 0 or (drain and drains <= 0) or not may_overflow):
+        used_up = _is_used_up(parallelism, drains, empty=bool(empty), drain=bool(drain))
+        if exceeds and (used_up or not may_overflow):
             full.add(bool(empty))
             continue
         cut.empty += empty
@@ -268,6 +269,16 @@ def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
     drain = [one for one in plan.drain if not _is_atomic(state, one.group)]
     cut.drain += drain[: max(0, min(parallelism, drains, cap))]
     return cut
+
+
+def _is_used_up(parallelism: int, drains: int, *, empty: bool, drain: bool) -> bool:
+    """Return whether nothing is left for a whole group with empty nodes or nodes to drain.
+
+    As upstream counts, a budget below zero holds none back: it is so while a group that exceeded it is deleted.
+    """
+    if not empty:
+        return min(parallelism, drains) == 0
+    return parallelism == 0 or (drain and drains == 0)
 
 
 def _atomic_groups(state: State, plan: Plan) -> list[str]:
