@@ -12,7 +12,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, ReplicaSet
-from kubetide.units.time import after, minutes, parse_rfc3339, seconds
+from kubetide.units.time import ZERO, after, minutes, parse_rfc3339, seconds
 
 NOW = parse_rfc3339("2026-01-01T00:30:00Z")
 HOUR = minutes(60)
@@ -60,13 +60,15 @@ CASES = [
     ("too few replicas", {"replicas": 3}, {}, "block", "MinReplicasReached"),
     ("enough replicas", {"replicas": 2}, {}, "drain", None),
     ("ended", {}, {"kind": None, "spec": {"restartPolicy": "Never"}, "status": {"phase": "Failed"}}, "drain", None),
-    ("ended but restarted", {}, {"kind": None, "spec": {"restartPolicy": "Always"}, "status": {"phase": "Failed"}}, "block", "NotReplicated"),
+    ("failed", {}, {"kind": None, "spec": {"restartPolicy": "Always"}, "status": {"phase": "Failed"}}, "drain", None),
+    ("ended but restarted", {}, {"kind": None, "spec": {"restartPolicy": "Always"}, "status": {"phase": "Succeeded"}}, "block", "NotReplicated"),
     ("on completion", {}, notes(**{SAFE: "on-completion"}), "wait", None),
     ("safe: other word", {}, notes(**{SAFE: "maybe"}), "drain", None),
     ("not safe", {}, notes(**{SAFE: "false"}), "block", "NotSafeToEvictAnnotation"),
     ("system", {}, {"namespace": "kube-system"}, "block", "UnmovableKubeSystemPod"),
     ("system allowed", {"system": False}, {"namespace": "kube-system"}, "drain", None),
     ("old system", {"system_wait": minutes(5)}, {"namespace": "kube-system"}, "drain", None),
+    ("system of unknown age", {"system_wait": ZERO}, {"namespace": "kube-system", "metadata": {"creationTimestamp": None}}, "block", "UnmovableKubeSystemPod"),
     ("system with a budget", {}, {"namespace": "kube-system", "of": "dns"}, "drain", None),
     ("empty dir", {}, EMPTY_DIR, "block", "LocalStorageRequested"),
     ("empty dir allowed", {"local": False}, EMPTY_DIR, "drain", None),

@@ -28,11 +28,10 @@ def annotation(pod: Pod, name: str) -> str:
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Return whether the pod has ended and its kubelet will not restart it."""
-    phase, policy = pod.status.phase, pod.spec.restart_policy
-    if policy == "Never":
-        return phase in {"Succeeded", "Failed"}
-    return policy == "OnFailure" and phase == "Succeeded"
+    """Return whether the pod has ended and its kubelet will not restart it; one that has failed never is."""
+    if pod.status.phase == "Failed":
+        return True
+    return pod.status.phase == "Succeeded" and pod.spec.restart_policy in {"Never", "OnFailure"}
 
 
 def grace_seconds(pod: Pod) -> int:

@@ -136,8 +136,7 @@ def kube_system_changes(pod: Pod, context: DrainContext) -> Instant | None:
 def _system_pod_movable_from(pod: Pod, context: DrainContext) -> Instant | None:
     created = pod.metadata.creation_timestamp
     if created is None:
-        # Upstream reads a missing time as year 1, so the pod is old.
-        created = "0001-01-01T00:00:00Z"
+        return None
     return after(parse_rfc3339(created), context.settings.blocking_system_pod_distruption_timeout)
 
 
