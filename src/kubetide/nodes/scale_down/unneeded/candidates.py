@@ -35,6 +35,7 @@ class Candidates(msgspec.Struct):
         refused: Why candidates stay whatever their pods are, in name order. Replaced, never changed.
         open: The others.
         valid_until: When the passing of time alone may change something; None for never.
+        order: The names as they were last sorted, and what else than the ranks that rested on; None once a rank changes.
     """
 
     key: tuple[object, ...]
@@ -45,6 +46,7 @@ class Candidates(msgspec.Struct):
     refused: dict[str, UnremovableNode]
     open: dict[str, None]
     valid_until: Instant | None
+    order: tuple[object, list[str]] | None = None
 
 
 def known_candidates(state: State, now: Instant, cache: Cache, context: DrainContext) -> Candidates:
@@ -105,7 +107,11 @@ def _look(
 ) -> None:
     group = known.groups[name]
     ignored = ignores_daemon_sets(group, state.settings)
-    fact = known.facts[name] = cache.facts(state.snapshot, name, context, ignore_daemon_sets=ignored)
+    fact = cache.facts(state.snapshot, name, context, ignore_daemon_sets=ignored)
+    before = known.facts.get(name)
+    if before is None or before.rank != fact.rank:
+        known.order = None
+    known.facts[name] = fact
     for until in (fact.valid_until, fact.deleting_until):
         if until is not None and until > now and (known.valid_until is None or until < known.valid_until):
             known.valid_until = until
