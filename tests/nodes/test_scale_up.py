@@ -40,6 +40,18 @@ def test_more_than_twelve_similar_groups_grow_in_the_order_of_upstreams_sort():
     assert [(one.id, size) for one, size in balance(groups, 1)] == [("g09", 2)]
 
 
+def test_of_many_waiting_pods_those_come_first_that_upstreams_sort_puts_first():
+    """Go's sort is not stable: of sixteen pods, five of which are more important, others than the first by name get the rest."""
+    priorities = (0, 5, 0, 0, 5, 0, 5, 0, 0, 5, 0, 0, 5, 0, 0, 0)
+    waiting = [
+        pod(f"p{at:02}", cpu="1", spec={"priority": priority}) for at, priority in enumerate(priorities)
+    ]
+    world = World(pods=waiting, nodes=[node("n", cpu="7")], groups=[group("g")])
+    world.tick()
+    placed = [one.metadata.name for one, _ in world.state.tick.demand.placed]
+    assert placed == ["p12", "p09", "p06", "p01", "p04", "p05", "p03"]
+
+
 def test_no_second_purchase_while_nodes_are_on_their_way():
     """Requested nodes count as capacity until they have joined."""
     world = World(pods=pods("a", 8, cpu="1"), groups=[group("g")])

@@ -22,6 +22,7 @@ from tests.nodes.reference.pod_kinds import (
 from tests.nodes.reference.snapshot import Snapshot
 from tests.nodes.reference.world import Json, World
 
+from kubetide.scheduling.estimator.unstable_sort import descending_order
 from kubetide.units.time import TimeFormatError, parse_duration, parse_rfc3339, seconds
 
 DELAY = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
@@ -44,7 +45,8 @@ class PodLists:
         pods = with_missing(world, unschedulable)
         pods = [one for one in pods if not is_expendable(one, cutoff)]
         pods += drained_pods(snapshot, drained)
-        pods.sort(key=lambda one: -priority(one))  # upstream's sort may move equal ones of more than twelve
+        order = descending_order([priority(one) for one in pods])  # upstream's sort is not stable
+        pods = [pods[at] for at in order]
         placed = {identity(one) for one, _ in self.hinting.try_all(snapshot, pods)}
         self.hinting.drop_old()
         left = [one for one in pods if identity(one) not in placed and not is_daemon(one)]

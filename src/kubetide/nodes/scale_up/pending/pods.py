@@ -17,6 +17,7 @@ from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import GPU_RESOURCES
 from kubetide.scheduling import classify
+from kubetide.scheduling.estimator.unstable_sort import descending_order
 from kubetide.scheduling.placement import Placements, Search, place
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
 
@@ -49,9 +50,11 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
         if workload is not None:
             demand.workloads[key] = workload
     state.phases.begin("filterOutSchedulable")
+    # Upstream's sort is not stable: of more than twelve pods equals change places.
+    order = descending_order([priority_of(item.pod) for item in asked])
     demand.search = Search(
         state.snapshot,
-        sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod)),
+        [asked[at].pod for at in order],
         hints={**hints_that_hold(state, state.memory.hints), **hints},
         start=state.memory.rotation,
         by_name=True,
