@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.nodes.frozen import World, group, node, pod, pods, replica_set, template
+from tests.nodes.frozen import START, World, group, node, pod, pods, replica_set, template
 
 from kubetide.clouds.gce.prices import pod_prices
 from kubetide.nodes.decision import AskExpander, IncreaseSize
@@ -16,7 +16,7 @@ from kubetide.nodes.facts.slimming import slim_stateful_set
 from kubetide.objects.batch import Job
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.ports.cloud import NodeTemplate, PodPrices
-from kubetide.units.time import ZERO
+from kubetide.units.time import ZERO, after, format_rfc3339, minutes
 
 SERVICE = {"grpc_expander_url": "expander:7000", "grpc_expander_cert": "cert.pem"}
 
@@ -273,6 +273,40 @@ def test_pods_of_a_job_to_come_are_those_that_it_will_make(spec, succeeded, delt
         settings={"enable_proactive_scaleup": True},
     )
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        pods("q", 3, cpu="1", node="n"),
+        [pod("q", cpu="1", spec={"schedulingGates": [{"name": "g"}]})],
+    ],
+    ids=["bound", "gated"],
+)
+def test_missing_pods_buy_nodes_though_none_waits(there):
+    """Of the missing pods one fits beside the three of the node, the rest need new ones; all do so beside a gated one."""
+    world = World(
+        groups=[group("g", nodes=("n",))],
+        nodes=[node("n")],
+        pods=there,
+        replica_sets=(replica_set("web", 9),),
+        settings={"enable_proactive_scaleup": True},
+    )
+    assert world.increases() == {"g": 2 if len(there) == 3 else 1}
+    assert world.messages("TriggeredScaleUp") == []
+
+
+def test_missing_pods_are_like_the_newest():
+    """The old pod waits and is small; the new one is bound and big, as the next ones will be."""
+    later = format_rfc3339(after(START, minutes(-5)))
+    world = World(
+        groups=[group("g", nodes=("n",))],
+        nodes=[node("n")],
+        pods=[pod("p", cpu="500m"), pod("q", cpu="3500m", node="n", created=later)],
+        replica_sets=(replica_set("web", 4),),
+        settings={"enable_proactive_scaleup": True},
+    )
+    assert world.increases() == {"g": 2}
 
 
 def test_pods_to_come_that_may_not_buy_buy_nothing():

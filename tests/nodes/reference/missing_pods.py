@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
-from tests.nodes.reference.pod_kinds import controller, has_ended, is_terminating, note
+from tests.nodes.reference.pod_kinds import controller, has_ended, is_terminating, note, unbound
 from tests.nodes.reference.up_status import UpStatus
 from tests.nodes.reference.world import Json, World
 
@@ -13,21 +11,23 @@ MARKED = "fakepod"
 
 
 def with_missing(world: World, waiting: list[Json]) -> list[Json]:
-    """Return the waiting pods, and behind them as many copies of one as its controller still has to make.
+    """Return the waiting pods, and behind them as many copies of a controller's newest pod as it still has to make.
 
-    A controller without a waiting pod gets none. Upstream goes through a map of controllers; here they come in order
+    A controller without a pod gets none. Upstream goes through a map of controllers; here they come in order
     of their uids. On purpose pods that are being deleted do not count as the controller's, and pods on nodes that
     have not started do; upstream has it the other way round.
     """
     if not world.flags.on("enable-proactive-scaleup"):
         return waiting
-    bound = [one for one in world.listed("Pod") if one["spec"].get("nodeName") and not has_ended(one)]
-    there = [one for one in bound if not is_terminating(one)] + waiting
+    living = [one for one in world.listed("Pod") if not has_ended(one) and not is_terminating(one)]
+    bound = [one for one in living if one["spec"].get("nodeName")]
+    gated = [one for one in living if not one["spec"].get("nodeName") and one["spec"].get("schedulingGates")]
+    there = bound + waiting + gated
     made: list[Json] = []
     for uid, desired in sorted(desired_counts(world).items()):
         own = [one for one in there if (controller(one) or {}).get("uid") == uid]
-        sample = next((one for one in own if not one["spec"].get("nodeName")), None)
-        if sample is not None:
+        if own:
+            sample = max(own, key=lambda one: one["metadata"].get("creationTimestamp") or "")
             made += [_copy(sample, uid, number) for number in range(1, desired - len(own) + 1)]
     return waiting + made
 
@@ -59,7 +59,7 @@ def _job_pods(job: Json) -> int:
 
 
 def _copy(sample: Json, uid: str, number: int) -> Json:
-    copy = deepcopy(sample)
+    copy = unbound(sample)
     meta = copy["metadata"]
     meta["name"] = f"{meta['name']}-copy-{number}"
     meta["uid"] = f"{uid}-{number}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from kubetide.nodes.facts.nodes import DAEMON_SET_POD_ANNOTATION, MIRROR_ANNOTATION
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
-from kubetide.objects.pod import Pod, pod_condition
+from kubetide.objects.pod import Pod, PodStatus, pod_condition
 
 REQUEST_ANNOTATIONS: Final = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
@@ -87,3 +89,8 @@ def consumed_request(pod: Pod) -> str | None:
 def priority_of(pod: Pod) -> int:
     """Return the pod's priority, 0 when it has none."""
     return pod.spec.priority or 0
+
+
+def without_node(pod: Pod) -> Pod:
+    """Return the pod as if it had no node."""
+    return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))

@@ -21,13 +21,14 @@ from kubetide.nodes.facts.pods import (
     is_mirror_pod,
     is_unschedulable,
     virtual_pod_name,
+    without_node,
 )
 from kubetide.nodes.facts.tpu import without_tpu_requests
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, ObjectMeta, OwnerReference, controller_of
-from kubetide.objects.pod import Pod, PodSpec, PodStatus
+from kubetide.objects.pod import Pod, PodSpec
 from kubetide.objects.workload import ReplicaSet
 from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
 from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
@@ -256,11 +257,6 @@ def _pods_of(state: State, uids: Sequence[str]) -> list[Pod]:
 
 def _first(item: tuple[Key, ReplicaSet]) -> Key:
     return item[0]
-
-
-def without_node(pod: Pod) -> Pod:
-    """Return the pod as if it had no node."""
-    return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
 def _prototype(

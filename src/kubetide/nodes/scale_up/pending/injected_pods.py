@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.pods import consumes_request, is_unschedulable
+from kubetide.nodes.facts.pods import consumes_request, is_unschedulable, without_node
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
@@ -20,21 +20,20 @@ INJECTED = "proactive"
 
 
 def injected_pods(state: State) -> list[Pod]:
-    """Return copies of pending pods, as many per controller as it has yet to create, in order of controller.
+    """Return copies of each controller's newest pod, as many as it has yet to create, in order of controller.
 
-    A controller none of whose pods waits gets none: nothing says that its next pods would not find a place.
+    A controller without a pod gets none: nothing says what its pods will look like.
     """
     if not state.settings.enable_proactive_scaleup:
         return []
     found: list[Pod] = []
     for uid, desired in sorted(_desired(state)):
-        pods = state.held_pods.controlled_by(uid)
-        missing = desired - sum(_is_counted(pod, state.settings) for pod in pods)
-        if missing <= 0:
+        pods = [pod for pod in state.held_pods.controlled_by(uid) if _is_counted(pod, state.settings)]
+        missing = desired - len(pods)
+        if not pods or missing <= 0:
             continue
-        waiting = (pod for pod in pods if not pod.spec.node_name and is_unschedulable(pod, state.settings))
-        sample = next(waiting, None)
-        if sample is not None and _may_buy(state, sample):
+        sample = max(pods, key=_age_rank)
+        if _may_buy(state, sample):
             found += [_copy(sample, uid, number) for number in range(1, missing + 1)]
     return found
 
@@ -65,6 +64,11 @@ def _is_counted(pod: Pod, settings: Settings) -> bool:
     As upstream, a pod that the scheduler has not looked at yet does not count: a copy is injected in its place.
     """
     return bool(pod.spec.node_name or pod.spec.scheduling_gates) or is_unschedulable(pod, settings)
+
+
+def _age_rank(pod: Pod) -> tuple[str, bool, bool]:
+    """Return a key that is largest for the newest pod; of equally new ones for a bound one, and least for a gated one."""
+    return pod.metadata.creation_timestamp or "", bool(pod.spec.node_name), not pod.spec.scheduling_gates
 
 
 def _may_buy(state: State, pod: Pod) -> bool:
@@ -99,5 +103,7 @@ def _one_if_none(replicas: int | None) -> int:
 
 
 def _copy(pod: Pod, owner_uid: str, number: int) -> Pod:
+    if pod.spec.node_name:
+        pod = without_node(pod)
     name = f"{pod.metadata.name}-copy-{number}"
     return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{owner_uid}-{number}"))
