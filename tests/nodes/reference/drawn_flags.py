@@ -12,6 +12,7 @@ FLAGS: Mapping[str, tuple[Any, ...]] = {
     "cores-total": ("0:320000", "0:320000", "0:20", "12:40"),
     "daemonset-eviction-for-empty-nodes": ("true", "false"),
     "daemonset-eviction-for-occupied-nodes": ("true", "false"),
+    "enable-proactive-scaleup": ("true", "false", "false"),
     "enforce-node-group-min-size": ("true", "false"),
     "expander": ("random", "least-waste", "most-pods", "least-nodes", "most-pods,least-waste"),
     "expendable-pods-priority-cutoff": (-10, -10, 0),
