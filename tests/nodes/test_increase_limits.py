@@ -46,6 +46,18 @@ def test_groups_come_up_to_their_minimum_within_the_total():
     assert said == ["Max total nodes in cluster reached: 5"]
 
 
+@pytest.mark.parametrize(("enforced", "told"), [(False, 1), (True, 0)])
+def test_pods_hear_of_the_total_unless_groups_come_up_to_their_minimum(enforced, told):
+    """As upstream: the report of the increases to the minimum takes the place of the one of an attempt that was not made."""
+    settings = {"enforce_node_group_min_size": enforced, "max_nodes_total": 1}
+    world = World(
+        groups=[group("g", nodes=["n1"])], nodes=[node("n1")], pods=[pod("p", cpu="5")], settings=settings
+    )
+    world.tick()
+    assert len(world.messages("NotTriggerScaleUp")) == told
+    assert len(world.messages("MaxNodesTotalReached")) == 1
+
+
 def test_errors_of_parallel_increases_are_one_message():
     """With --parallel-scale-up the first by name leads and the others follow; a group that grew has not failed with them."""
     zone = "topology.kubernetes.io/zone"

@@ -283,7 +283,7 @@ def absorb_scale_up(
         tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
     if tick.result == "ScaleUpSuccessful" and tick.chosen:
         events += [*triggered(tick), *buffers_triggered(state, tick)]
-    elif tick.result != "ScaleUpError":
+    elif tick.result != "ScaleUpError" and not _is_replaced(state, tick):
         events += not_triggered(tick, pods_left(tick.verdicts), state.groups)
         events += buffers_left(state, tick, pods_left(tick.verdicts))
     tick.rounds.append(round_of(tick, refused, all_tried=any(action.parallel for action in actions)))
@@ -294,6 +294,11 @@ def absorb_scale_up(
         down.status = replace(down.status, result=word)
     tick.is_open = False
     return events, reasons
+
+
+def _is_replaced(state: State, tick: Tick) -> bool:
+    """Return whether no pod hears of the result: as upstream, that of the increases to the minimum takes its place."""
+    return tick.result == "ScaleUpLimitedByMaxNodesTotal" and state.settings.enforce_node_group_min_size
 
 
 def _amount_in(state: State) -> Callable[[Node, str], int]:
