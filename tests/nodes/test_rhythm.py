@@ -38,6 +38,15 @@ def test_a_salvo_serves_what_the_first_increase_leaves(salvo, grown):
     assert len(world.messages("TriggeredScaleUp")) == 2 * grown
 
 
+@pytest.mark.parametrize(("filtered", "grown"), [(0, 1), (2, 2)])
+def test_a_salvo_has_its_budget_from_the_first_increase_on(filtered, grown):
+    """The time before it, here two minutes or none until the first step, is not counted."""
+    groups, demand = in_pools()
+    world = World(pods=demand, groups=groups, settings={"salvo_scale_up": True})
+    world.step_time = minutes(2)
+    assert len(world.increases(elapsed=minutes(filtered))) == grown
+
+
 def test_a_salvo_goes_on_after_nodes_that_are_full():
     """Large pods come first to the nodes that were bought for them, so that small ones leave them their place."""
     demand = [

@@ -134,6 +134,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
             events += _serve_request(state, tick, reasons, now)
         else:
             state.phases.begin("scaleUp")
+            tick.begun = state.elapsed
             events += choose_groups(state, tick, reasons, now, choosing=choosing)
     return increases_of(state, tick, events, reasons)
 

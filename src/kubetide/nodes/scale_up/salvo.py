@@ -28,7 +28,8 @@ def plan_salvo(state: State, tick: Tick, now: Instant) -> Commands:
     handled = {id(pod) for pod in helped}
     left = [pod for pod in tick.demand.pods if id(pod) not in handled]
     over = last.result != "ScaleUpSuccessful" or not handled or not left
-    if over or state.elapsed >= state.settings.salvo_scale_up_budget or not _join(state, tick, helped):
+    late = state.elapsed - tick.begun >= state.settings.salvo_scale_up_budget
+    if over or late or not _join(state, tick, helped):
         return Commands(next_step=after_round(state), result=tick.result)
     reasons: list[Reason] = [reason("SalvoGoesOn", pods=len(left))]
     tick.is_open = True

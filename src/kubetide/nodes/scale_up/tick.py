@@ -206,6 +206,7 @@ class Tick(msgspec.Struct):
         upcoming_nodes: Names of those nodes in the snapshot -> group.
         hints: Names of those nodes that were bought for certain pods, by ``hint_key`` of the pod.
         demand: The demand.
+        begun: How long the tick had taken when the first attempt at a scale-up began.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
         packing: What is left of the search for options; None outside of it.
@@ -236,6 +237,7 @@ class Tick(msgspec.Struct):
     upcoming_nodes: dict[str, str] = msgspec.field(default_factory=dict)
     hints: dict[str, str] = msgspec.field(default_factory=dict)
     demand: Demand = msgspec.field(default_factory=Demand)
+    begun: Duration = ZERO
     skipped: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     verdicts: list[Verdict] = msgspec.field(default_factory=list)
     packing: Packing | None = None
