@@ -95,6 +95,7 @@ UPSTREAM_NODES = {
     "node_removal_latency_seconds": ("delay_reason", "deleted"),
     "dra_node_template_resources_mismatch": ("driver", "mismatch_type"),
     "skipped_pods_count": ("requestor",),
+    "capacity_buffer_oldest_reconciliation_timestamp_seconds": ("new_buffer",),
 }
 """Upstream's series without their prefix, and their labels in alphabetical order."""
 

@@ -29,6 +29,7 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED, readiness
 from kubetide.nodes.scale_down.deletion.events import FAILED
 from kubetide.nodes.scale_down.deletion.evictions import GONE
 from kubetide.nodes.series.bill import BillSeries
+from kubetide.nodes.series.buffer_gauges import BufferGauges
 from kubetide.nodes.series.demand import DemandSeries
 from kubetide.nodes.series.functions import FunctionSeries
 from kubetide.nodes.series.group_gauges import GroupGauges
@@ -73,6 +74,7 @@ class NodesSeries:
         self._groups = GroupGauges(registry) if per_group else None
         self._templates = TemplateGauges(registry)
         self._bill = BillSeries(registry)
+        self._buffers = BufferGauges(registry)
         self._functions = FunctionSeries(registry, clock)
         self._demand = DemandSeries(registry)
         self._removals = RemovalSeries(registry)
@@ -195,6 +197,7 @@ class NodesSeries:
             self._main = now
         if state.step in {"update", "scale_up", "pack"} and state.tick is not None:
             self._last.set(at, "autoscaling")
+            self._buffers.update(state, now)
             if state.tick.result in _UP:
                 self._last.set(at, "scaleUp")
         if state.step == "min_size":
@@ -217,6 +220,7 @@ class NodesSeries:
         if controller.deciding:
             return  # what was shown last stands until the state may be read again
         self._gauges.collect(controller.state, self._clock.now())
+        self._buffers.collect(controller.state, self._clock.now())
         self._templates.collect(controller.state)
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
