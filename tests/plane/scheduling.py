@@ -62,7 +62,7 @@ _WITH_PREFERENCES = 0.4
 _CORDON = "node.kubernetes.io/unschedulable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _NO_CLAIMS = "no new claims to deallocate"
-"""What the plugin of device claims has to say after each refusal since v1.36."""
+"""What the plugin of device claims has to say after each refusal with v1.36."""
 _NOT_FOUND = "not found"
 """What it says where PreFilter has refused the pod for all nodes: then nobody looks at preemption."""
 _NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -349,9 +349,10 @@ def said(snapshot: Snapshot, pod_class: PodClass) -> str:
         if (refusal := snapshot.first_refusal(pod_class, name)) is not None
     )
     listed = ", ".join(sorted(f"{number} {reason}" for reason, number in codes.items()))
+    said_first = f"{_NO_CLAIMS}, " if snapshot.facts.minor < 37 else ""
     return (
         f"{why_nowhere(snapshot, pod_class)} "
-        f"{_NO_CLAIMS}, preemption: 0/{count} nodes are available: {listed}."
+        f"{said_first}preemption: 0/{count} nodes are available: {listed}."
     )
 
 
