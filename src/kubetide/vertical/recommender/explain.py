@@ -9,6 +9,7 @@ import numpy as np
 from kubetide.objects.vpa import OFF
 from kubetide.units.quantity import bytes_to_text, milli_to_text, readable
 from kubetide.vertical.recommender.facts.members import Vpa
+from kubetide.vertical.recommender.headline import headline
 from kubetide.vertical.recommender.reasons import VOCABULARY, reasons_of
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.estimate import percentiles
@@ -41,19 +42,27 @@ def explain(state: State, namespace: str, vpa: str, container: str) -> tuple[str
 
 
 def explain_vpa(state: State, namespace: str, name: str) -> list[str]:
-    """Return the lines of each container of a VPA. Raises: KeyError for a VPA that is not served."""
+    """Return the answer, then the lines of each container of a VPA. Raises: KeyError for a VPA that is not served."""
     known = state.vpas[namespace, name]
     containers = [container for container, _ in state.cells_of(known)]
-    lines = list(_use(state, known))
+    lines = [answer(state, known)]
     for container in containers or [""]:
         lines += explain(state, namespace, name, container)
     return lines
 
 
+def answer(state: State, vpa: Vpa) -> str:
+    """Return in one line what a VPA recommends, what holds that back and until when, and why pods do not get it."""
+    reasons = {container: reasons_of(state, vpa, container) for container, _ in state.cells_of(vpa)}
+    return headline(reasons, vpa.view.target.problem, tuple(_use(state, vpa)))
+
+
 def _use(state: State, vpa: Vpa) -> Iterator[str]:
     """Yield why pods do not get the recommendation, where the VPA itself is why: its mode, or another VPA."""
     mode, target = vpa.view.mode, vpa.view.target
-    if mode in WITHOUT_UPDATES:
+    if vpa.view.advised:
+        yield "there is no VPA object: this is advice, and nothing is written"
+    elif mode in WITHOUT_UPDATES:
         yield WITHOUT_UPDATES[mode]
     if mode == OFF or target.problem:
         return
