@@ -8,7 +8,7 @@ from tests.horizontal import worlds
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
-from kubetide.horizontal.explain.overview import limited_by
+from kubetide.horizontal.explain.overview import OVERVIEW, limited_by
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.units.time import Instant, minutes, seconds
@@ -142,9 +142,16 @@ def test_a_scale_that_cannot_be_read_has_no_number():
     """Nobody knows how many replicas there are: 0 would be wrong."""
     unread = worlds.scale(error="forbidden", error_stage="query")
     state = worlds.state_of(hpas=[worlds.hpa()], pods=[], scales=[unread], usage={})
-    assert answer(state).startswith(
-        "How many replicas it has is not known: the scale of the target cannot be read: "
-    )
+    why = "the scale of the target cannot be read: failed to query scale subresource for Deployment/default/web: forbidden"
+    assert answer(state) == f"How many replicas it has is not known: {why}."
+    found = explain(state, KEY, NOW)
+    assert (found.current, found.desired) == (None, None)
+    assert "Deployment/default/web, replicas not known, bounds" in found.lines()[0]
+    core = HorizontalCore()
+    core.state = state
+    [table] = OVERVIEW.tables(core, NOW)
+    [row] = (dict(zip(table.columns, one, strict=True)) for one in table.rows)
+    assert (row["current"], row["desired"], row["limited by"]) == (None, None, why)
 
 
 def test_an_hpa_that_asks_no_metrics_says_why():
@@ -156,6 +163,7 @@ def test_an_hpa_that_asks_no_metrics_says_why():
         "It has 4 replicas and is to be scaled to 6 now: 4 replicas are outside minReplicas 6 to maxReplicas 100; metrics "
         "are not asked."
     )
+    assert limited_by(explain(state_of(0, pods=0), KEY, NOW)).startswith("the target is at 0 replicas")
 
 
 def test_a_pause_is_named():

@@ -48,7 +48,8 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     Attributes:
         answer: What it has and wants, what holds it back and until when, in one line.
         holds: What makes another number of the largest proposal, and until when.
-        current: ``spec.replicas`` of the target; ``desired`` what the HPA wants, the same where it cannot tell.
+        current: ``spec.replicas`` of the target, None where its scale cannot be read; ``desired`` what the HPA wants, the
+            same where it cannot tell.
         metrics: In the order of the spec; empty when metrics were not asked.
         proposal: The largest proposal.
         windows: The stabilization windows, each with what it remembers.
@@ -66,8 +67,8 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     target: str
     minimum: int
     maximum: int
-    current: int
-    desired: int
+    current: int | None
+    desired: int | None
     metrics: tuple[MetricExplanation, ...]
     proposal: int | None
     windows: tuple[Window, ...]
@@ -83,8 +84,9 @@ class HpaExplanation(msgspec.Struct, frozen=True):
 
     def lines(self) -> list[str]:
         """Return the explanation as text: the answer, then the way to it in the order of the algorithm."""
+        replicas = "replicas not known" if self.current is None else f"{self.current} replicas"
         lines = [
-            f"{self.namespace}/{self.name} at {format_rfc3339(self.at)}: {self.target}, {self.current} replicas, bounds {self.minimum} to {self.maximum}",
+            f"{self.namespace}/{self.name} at {format_rfc3339(self.at)}: {self.target}, {replicas}, bounds {self.minimum} to {self.maximum}",
             self.answer,
         ]
         for metric in self.metrics:
@@ -136,6 +138,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
     windows = () if verdict.raw is None else windows_of(state, spec, verdict, now)
     reasons = reasons_of(settled, spec, state.holds)
     holds = holds_of(state, spec, verdict, windows, reasons, now)
+    current = None if verdict.stage == "unread" else verdict.current
     return HpaExplanation(
         namespace=key[0],
         name=key[1],
@@ -143,9 +146,9 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         target=spec.reference,
         minimum=spec.minimum,
         maximum=spec.maximum,
-        current=verdict.current,
+        current=current,
         # Without a decision the number stays.
-        desired=verdict.desired if verdict.stage == "decided" else verdict.current,
+        desired=verdict.desired if verdict.stage == "decided" else current,
         metrics=metrics,
         proposal=verdict.raw,
         windows=windows,

@@ -67,7 +67,7 @@ def headline(
     if verdict.stage != "decided" or verdict.raw is None:
         if problems:
             return f"{have}, and keeps them, as it cannot tell how many it wants: {problems}."
-        why = "; ".join(VOCABULARY.text(reason) for reason in reasons if reason.code not in _ENDINGS)
+        why = why_undecided(reasons)
         if verdict.stage == "unread":
             return f"How many replicas it has is not known: {why}."
         return f"{have}{f' and is to be scaled to {desired} now' if verdict.rescale else ''}: {why}."
@@ -79,6 +79,11 @@ def headline(
     if verdict.rescale:
         return f"{have}, {wants}, and {end}.{failing}"
     return f"{have} and {wants}: nothing holds it back.{failing}"
+
+
+def why_undecided(reasons: Sequence[Reason]) -> str:
+    """Return why no metric made a number."""
+    return "; ".join(VOCABULARY.text(reason) for reason in reasons if reason.code not in _ENDINGS)
 
 
 def joined(holds: Sequence[str]) -> str:

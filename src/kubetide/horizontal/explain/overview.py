@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import HpaExplanation, explain
-from kubetide.horizontal.explain.headline import joined
+from kubetide.horizontal.explain.headline import joined, why_undecided
 from kubetide.loop.status import Overview, Table
 from kubetide.units.time import Instant
 
@@ -32,7 +32,7 @@ def limited_by(found: HpaExplanation) -> str:
     """Return what limits the number below or above the proposals; empty if nothing does."""
     parts = [f"metric {one.name}: {one.problem}" for one in found.metrics if one.problem]
     if found.proposal is None:
-        return "; ".join(parts) or "its metrics are not asked"
+        return "; ".join(parts) or why_undecided(found.reasons)
     if found.holds:
         parts.append(f"{joined(found.holds)} ({found.proposal} proposed)")
     return "; ".join(parts)
