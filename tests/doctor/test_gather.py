@@ -20,6 +20,7 @@ from kubetide.ports.errors import Forbidden
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339
+from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 STATUS = """
@@ -70,7 +71,9 @@ def test_an_embedded_cluster_is_read_and_diagnosed():
     async def main(clock):
         cluster = await prepared(clock)
         version = (await cluster.list(HPAS)).resource_version
-        snapshot = await gather(cluster, clock.now(), cloud=None, settings=Settings())
+        snapshot = await gather(
+            cluster, clock.now(), cloud=None, settings=Settings(), recommender=RecommenderSettings()
+        )
         assert (await cluster.list(HPAS)).resource_version == version
         return snapshot
 
@@ -93,7 +96,9 @@ def test_what_may_not_be_read_is_reported():
 
     async def main(clock):
         cluster = Refusing(await prepared(clock))
-        return await gather(cluster, clock.now(), cloud=None, settings=Settings())
+        return await gather(
+            cluster, clock.now(), cloud=None, settings=Settings(), recommender=RecommenderSettings()
+        )
 
     found = diagnose(run_virtual(main, start=START))
     assert [one.seen for one in found if one.check == "unread"] == [

@@ -6,6 +6,15 @@ import msgspec
 import pytest
 from tests.doctor.test_checks import deployment, found, hpa, vpa, without_requests
 
+from kubetide.objects.vpa import VpaStatus
+from kubetide.vertical.recommender.settings import Settings
+
+LEFT = {"conditions": [{"type": "ResourcesLeftToHPA", "status": "True"}]}
+CPU, MEMORY = (
+    {"recommendation": {"containerRecommendations": [{"containerName": "app", "target": {name: "1"}}]}}
+    for name in ("cpu", "memory")
+)
+
 
 @pytest.mark.parametrize(
     ("message", "target", "named"),
@@ -46,3 +55,26 @@ def test_vpas_without_a_target_of_their_own():
     quiet = vpa("web", updatePolicy={"updateMode": "Off"})
     assert found("vpa-target", vpas=(quiet, other), deployments=(web,)) == []
     assert found("vpa-target", vpas=(vpa("wbe"),), unread={"deployments": "forbidden"}) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "settings", "named", "severity"),
+    [
+        ({}, {}, "", "info"),
+        (LEFT, {"leave_to_hpa": False}, "", "info"),
+        (MEMORY, {}, "", "info"),
+        (CPU, {}, "", "warning"),
+        ({}, {"leave_to_hpa": False}, "", "warning"),
+        ({}, {}, "theirs", "warning"),
+    ],
+    ids=["ours by default", "its status says so", "the other resource", "recommended all the same", "option off", "another recommender"],
+)  # fmt: skip
+def test_a_resource_that_the_recommender_leaves_to_the_hpa_is_no_conflict(status, settings, named, severity):
+    """The status of the VPA says what its recommender does; without one, the settings of ours."""
+    recommenders = {"recommenders": [{"name": named}]} if named else {}
+    served = msgspec.structs.replace(vpa("web", **recommenders), status=msgspec.convert(status, VpaStatus))
+    (one,) = found("hpa-and-vpa", hpas=(hpa("web", "web"),), vpas=(served,), recommender=Settings(**settings))
+    assert (one.severity, one.object) == (severity, "VerticalPodAutoscaler default/v")
+    assert ("leaves cpu of Deployment web to HorizontalPodAutoscaler default/web" in one.seen) is (
+        severity == "info"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.runtime.configuration.config import ConfigError
+from kubetide.runtime.configuration.config import ConfigError, make_config
 from kubetide.runtime.configuration.vpa_flags import PROGRAMS, vpa_config
 from kubetide.units.time import minutes, seconds
 
@@ -67,6 +67,17 @@ def test_what_cannot_be_read_is_named(flag, text):
     """Each error names the flag and the fix."""
     with pytest.raises(ConfigError, match=text):
         vpa_config("vpa-updater", [flag])
+
+
+@pytest.mark.parametrize(
+    ("flags", "leaves"),
+    [((), False), (("--vpa-leave-to-hpa",), True), (("--leave-to-hpa=true",), True)],
+)
+def test_the_recommender_recommends_what_an_hpa_scales_on_as_upstreams_does(flags, leaves):
+    """Only a flag makes it leave that to the HPA; `kubetide run` does so by default."""
+    assert vpa_config("vpa-recommender", flags).loops.by_name["recommender"].leave_to_hpa is leaves
+    run = make_config([("--", {"controllers": "recommender"})])
+    assert run.loops.by_name["recommender"].leave_to_hpa
 
 
 def test_history_has_upstreams_flags():

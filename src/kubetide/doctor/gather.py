@@ -38,6 +38,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError, NotFound
 from kubetide.runtime.handover.ownership import MANAGED_HPAS, OWN, view_of
 from kubetide.units.time import Instant
+from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 _FIELDS: Final[dict[str, Kind[Any]]] = {
     "pods": PODS,
@@ -63,14 +64,21 @@ _LEASE_NAMES: Final = ("cluster-autoscaler", "karpenter-leader-election")
 """The Leases of node autoscalers: upstream's and ours, and Karpenter's."""
 
 
-async def gather(cluster: Cluster, now: Instant, *, cloud: Cloud | None, settings: Settings) -> Snapshot:
+async def gather(
+    cluster: Cluster,
+    now: Instant,
+    *,
+    cloud: Cloud | None,
+    settings: Settings,
+    recommender: RecommenderSettings,
+) -> Snapshot:
     """Return the snapshot; ``unread`` names the kinds that cannot be read, with the reason.
 
     Args:
         cluster: What is read.
         now: The time by which leases and ages are compared.
         cloud: Whose groups are read; None for none.
-        settings: Of the node loop.
+        settings, recommender: Of the node loop, and of the loop that recommends requests.
     """
     found: dict[str, tuple[Any, ...]] = {}
     unread: dict[str, str] = {}
@@ -98,6 +106,7 @@ async def gather(cluster: Cluster, now: Instant, *, cloud: Cloud | None, setting
         leases=await _leases(cluster),
         unread=unread,
         settings=settings,
+        recommender=recommender,
     )
 
 

@@ -30,6 +30,7 @@ from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
+from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 
 class GroupStatus(NamedTuple):
@@ -64,7 +65,7 @@ class Snapshot:
         servers: The controllers that write statuses of HPAs, this program's included.
         leases: Those by which node autoscalers elect a leader.
         unread: Why a kind could not be read, by its plural name; nothing is found missing among these.
-        settings: Of the node loop.
+        settings, recommender: Of the node loop, and of the loop that recommends requests.
     """
 
     now: Instant
@@ -91,6 +92,7 @@ class Snapshot:
     leases: tuple[Lease, ...] = ()
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     settings: Settings = field(default_factory=Settings)
+    recommender: RecommenderSettings = field(default_factory=RecommenderSettings)
 
     @cached_property
     def every_hpa(self) -> tuple[HorizontalPodAutoscaler, ...]:

@@ -23,6 +23,7 @@ from kubetide.scheduling.filters.in_use import use_filters, with_plugins
 from kubetide.simulate.scenarios.scenario import Scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import Duration, after, before, parse_duration, seconds
+from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 _LOOK = seconds(1)
 _PATIENCE = seconds(30)
@@ -49,7 +50,8 @@ def snapshot_of_cluster(config: RunConfig) -> Snapshot:
             if run.cloud_provider:
                 cloud = await stack.enter_async_context(open_cloud(run, settings, clock, cluster))
                 await _answering(cloud, clock)
-            return await gather(cluster, clock.now(), cloud=cloud, settings=settings)
+            recommender = config.loops.of(RecommenderSettings)
+            return await gather(cluster, clock.now(), cloud=cloud, settings=settings, recommender=recommender)
 
     return run_real(main)
 
@@ -67,7 +69,8 @@ def snapshot_of_scenario(
 
     Raises: ScenarioError, FlagError, TraceError.
     """
-    settings = parse_flags(scenario.flags).of(Settings)
+    loops = parse_flags(scenario.flags)
+    settings = loops.of(Settings)
     start = start_of(scenario)
     use_filters(with_plugins(settings.scheduler_plugins))
 
@@ -77,7 +80,10 @@ def snapshot_of_scenario(
         for notice in world.timeline.notices:
             warn(notice)
         await world.run()
-        return await gather(world.cluster, clock.now(), cloud=world.cloud, settings=settings)
+        recommender = loops.of(RecommenderSettings)
+        return await gather(
+            world.cluster, clock.now(), cloud=world.cloud, settings=settings, recommender=recommender
+        )
 
     return run_virtual(main, start=before(start, parse_duration(scenario.warm_up)))
 

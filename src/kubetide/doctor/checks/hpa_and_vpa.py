@@ -9,13 +9,14 @@ from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.objects.kinds import HPAS, VPAS
 from kubetide.objects.vpa import CONTAINER_OFF, OFF, VerticalPodAutoscaler
+from kubetide.vertical.recommender.targets.conditions import LEFT_TO_HPA
 
 _RESOURCES = ("cpu", "memory")
 """What a VPA controls unless its policies name others. Source: vertical-pod-autoscaler 1.8, ``controlledResources``."""
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the VPAs that change the requests that an HPA divides by."""
+    """Yield the VPAs that change the requests that an HPA divides by, and those whose recommender leaves these alone."""
     scaled: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for hpa in snapshot.every_hpa:
         target = hpa.spec.scale_target_ref
@@ -35,16 +36,45 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             }
         )
         for resource, scaler in both:
-            yield Finding(
-                check="hpa-and-vpa",
-                severity="warning",
-                object=title_of(vpa, VPAS),
-                seen=f"it sets {resource} requests of {ref.kind} {ref.name}, which {scaler} scales by {resource} "
-                "utilization",
-                why="each change of the request moves the utilization that the HPA sees: the two work against each other",
-                fix=f"leave {resource} out of the VPA's controlledResources, set its updateMode to Off, or let the HPA "
-                "use AverageValue or another metric",
-            )
+            pods = f"{ref.kind} {ref.name}"
+            is_left = _is_left(vpa, resource, snapshot)
+            yield (_left if is_left else _conflict)(title_of(vpa, VPAS), resource, pods, scaler)
+
+
+def _is_left(vpa: VerticalPodAutoscaler, resource: str, snapshot: Snapshot) -> bool:
+    """Return whether the VPA's recommender leaves the resource to the HPA: by its status, else by the settings."""
+    if any(one.type == LEFT_TO_HPA and one.status == "True" for one in vpa.status.conditions or ()):
+        return True
+    found = vpa.status.recommendation
+    if any(resource in (one.target or {}) for one in (found and found.container_recommendations) or ()):
+        return False
+    named = tuple(one.name for one in vpa.spec.recommenders or ())
+    settings = snapshot.recommender
+    return settings.leave_to_hpa and settings.serves(vpa.metadata.namespace, named)
+
+
+def _conflict(vpa: str, resource: str, pods: str, scaler: str) -> Finding:
+    return Finding(
+        check="hpa-and-vpa",
+        severity="warning",
+        object=vpa,
+        seen=f"it sets {resource} requests of {pods}, which {scaler} scales by {resource} utilization",
+        why="each change of the request moves the utilization that the HPA sees: the two work against each other",
+        fix="let kubetide recommend with --vpa-leave-to-hpa, as `kubetide run` does by default; or leave "
+        f"{resource} out of the VPA's controlledResources, set its updateMode to Off, or let the HPA use AverageValue "
+        "or another metric",
+    )
+
+
+def _left(vpa: str, resource: str, pods: str, scaler: str) -> Finding:
+    return Finding(
+        check="hpa-and-vpa",
+        severity="info",
+        object=vpa,
+        seen=f"kubetide's recommender leaves {resource} of {pods} to {scaler}, which scales by {resource} utilization",
+        why="a VPA that changed the request would move the utilization that the HPA sees",
+        fix="nothing needs to be done; upstream's recommender would recommend it all the same",
+    )
 
 
 def controlled_by(vpa: VerticalPodAutoscaler) -> frozenset[str]:

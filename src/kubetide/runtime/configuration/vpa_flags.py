@@ -94,7 +94,7 @@ def vpa_config(
 ) -> RunConfig:
     """Return the configuration of one of ``PROGRAMS`` for upstream's flags, and those of `kubetide run` beside them.
 
-    It acts, as upstream's program does.
+    It acts, as upstream's program does, and flags that are not given have upstream's defaults.
 
     Args:
         environment: Where user and password of Prometheus are looked for that no flag says.
@@ -117,6 +117,8 @@ def vpa_config(
         "leader-elect-resource-namespace": "kube-system",
     }
     if program.loop == "recommender":
+        # Upstream's recommends also what an HPA scales on.
+        values[run_name("leave-to-hpa")] = False
         variables = {"prometheus-user": "PROMETHEUS_USERNAME", "prometheus-password": "PROMETHEUS_PASSWORD"}
         values |= {flag: environment[name] for flag, name in variables.items() if environment.get(name)}
     for flag, value in _pairs(arguments, program.loop):
