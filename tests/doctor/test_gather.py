@@ -14,12 +14,24 @@ from kubetide.doctor.finding import Finding
 from kubetide.doctor.gather import gather, read_statuses
 from kubetide.doctor.text import findings_text
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.nodes.memory import GroupLearned, Learned
 from kubetide.nodes.settings import Settings
-from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, HPAS, LEASES, NAMESPACES, PDBS
+from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, learned_document
+from kubetide.objects.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    HPAS,
+    LEASES,
+    NAMESPACES,
+    PDBS,
+    POD_TEMPLATES,
+    PROVISIONING_REQUESTS,
+    STORED_KINDS,
+)
 from kubetide.ports.errors import Forbidden
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
-from kubetide.units.time import parse_rfc3339
+from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -47,8 +59,12 @@ class Refusing:
         return await self._inner.list(kind, **selectors)
 
 
-async def prepared(clock):
-    cluster = EmbeddedCluster(Store(), clock, seed=1)
+def gathered(cluster, clock):
+    return gather(cluster, clock.now(), cloud=None, settings=Settings(), recommender=RecommenderSettings())
+
+
+async def prepared(clock, *more):
+    cluster = EmbeddedCluster(Store((*STORED_KINDS, *more)), clock, seed=1)
     await cluster.create(NAMESPACES, builders.namespace("shop"))
     await cluster.create(DEPLOYMENTS, builders.deployment("cart", replicas=2), namespace="shop")
     await cluster.create(HPAS, builders.hpa("cart", "cart"), namespace="shop")
@@ -71,9 +87,7 @@ def test_an_embedded_cluster_is_read_and_diagnosed():
     async def main(clock):
         cluster = await prepared(clock)
         version = (await cluster.list(HPAS)).resource_version
-        snapshot = await gather(
-            cluster, clock.now(), cloud=None, settings=Settings(), recommender=RecommenderSettings()
-        )
+        snapshot = await gathered(cluster, clock)
         assert (await cluster.list(HPAS)).resource_version == version
         return snapshot
 
@@ -96,9 +110,7 @@ def test_what_may_not_be_read_is_reported():
 
     async def main(clock):
         cluster = Refusing(await prepared(clock))
-        return await gather(
-            cluster, clock.now(), cloud=None, settings=Settings(), recommender=RecommenderSettings()
-        )
+        return await gathered(cluster, clock)
 
     found = diagnose(run_virtual(main, start=START))
     assert [one.seen for one in found if one.check == "unread"] == [
@@ -116,6 +128,41 @@ def test_a_status_that_cannot_be_read_has_no_groups(text):
 def test_the_status_document_is_read():
     """Sizes and the backoff's error are those that the document states."""
     assert read_statuses(STATUS) == (GroupStatus("spot", 0, 3, 3, "Backoff", "STOCKOUT", "none left"),)
+    counts = {"registered": {"total": 2}, "unregistered": 3, "longUnregistered": 1}
+    grows = {"status": "InProgress", "lastTransitionTime": "2026-03-02T08:00:00Z"}
+    group = {"name": "g", "health": {"nodeCounts": counts}, "scaleUp": grows}
+    [found] = read_statuses(yaml.safe_dump({"nodeGroups": [group]}))
+    assert (found.since, found.registered, found.unregistered) == (START, 2, 4)
+    grows["lastTransitionTime"] = "yesterday"
+    [found] = read_statuses(yaml.safe_dump({"nodeGroups": [group]}))
+    assert (found.scale_up, found.since) == ("InProgress", None)
+
+
+def test_what_nodes_have_shown_and_what_waits_for_capacity_is_read():
+    """The ConfigMap of the node loop, and PodTemplates only where something names them."""
+    learned = Learned(groups={"g": GroupLearned(joins=2, slowest=seconds(70))})
+    request = {
+        "metadata": {"name": "train"},
+        "spec": {
+            "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
+            "podSets": [{"podTemplateRef": {"name": "worker"}, "count": 3}],
+        },
+    }
+    template = {"metadata": {"name": "worker"}, "template": {"spec": builders.pod_spec(cpu="1")}}
+
+    async def main(clock):
+        cluster = await prepared(clock, PROVISIONING_REQUESTS)
+        await cluster.create(POD_TEMPLATES, template, namespace="shop")
+        before = await gathered(cluster, clock)
+        held = builders.config_map(CONFIG_MAP, data={DATA_KEY: learned_document(learned)})
+        await cluster.create(CONFIG_MAPS, held, namespace="kube-system")
+        await cluster.create(PROVISIONING_REQUESTS, request, namespace="shop")
+        return before, await gathered(cluster, clock)
+
+    before, after = run_virtual(main, start=START)
+    assert (before.learned, before.pod_templates) == ({}, ())
+    assert after.learned == learned.groups
+    assert [one.metadata.name for one in (*after.requests, *after.pod_templates)] == ["train", "worker"]
 
 
 def test_the_text_has_each_fix_once_and_the_cost():

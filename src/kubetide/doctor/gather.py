@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import yaml
 
 from kubetide.doctor.snapshot import GroupStatus, Server, Snapshot
 from kubetide.doctor.workloads import PLURALS
+from kubetide.nodes.memory import GroupLearned
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
 from kubetide.objects.cluster import Lease
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import (
+    CAPACITY_BUFFERS,
     CLAIMS,
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -25,7 +28,9 @@ from kubetide.objects.kinds import (
     NODES,
     PDBS,
     PERSISTENT_VOLUMES,
+    POD_TEMPLATES,
     PODS,
+    PROVISIONING_REQUESTS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
@@ -37,7 +42,7 @@ from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError, NotFound
 from kubetide.runtime.handover.ownership import MANAGED_HPAS, OWN, view_of
-from kubetide.units.time import Instant
+from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 _FIELDS: Final[dict[str, Kind[Any]]] = {
@@ -57,8 +62,11 @@ _FIELDS: Final[dict[str, Kind[Any]]] = {
     "volumes": PERSISTENT_VOLUMES,
     "claims": CLAIMS,
     "storage_classes": STORAGE_CLASSES,
+    "requests": PROVISIONING_REQUESTS,
+    "buffers": CAPACITY_BUFFERS,
+    "pod_templates": POD_TEMPLATES,
 }
-"""The kind of each field of ``Snapshot``."""
+"""The kind of each field of ``Snapshot``, in the order in which they are read."""
 
 _LEASE_NAMES: Final = ("cluster-autoscaler", "karpenter-leader-election")
 """The Leases of node autoscalers: upstream's and ours, and Karpenter's."""
@@ -83,6 +91,8 @@ async def gather(
     found: dict[str, tuple[Any, ...]] = {}
     unread: dict[str, str] = {}
     for name, kind in _FIELDS.items():
+        if kind is POD_TEMPLATES and not (found.get("requests") or found.get("buffers")):
+            continue
         try:
             found[name] = tuple((await cluster.list(kind)).items)
         except NotFound:
@@ -101,6 +111,7 @@ async def gather(
         **found,
         groups=tuple(groups),
         group_statuses=await _statuses(cluster, settings),
+        learned=await _learned(cluster, settings),
         missing_scales=await _missing(cluster, found.get("hpas", ())),
         servers=await _servers(cluster),
         leases=await _leases(cluster),
@@ -116,6 +127,14 @@ async def _statuses(cluster: Cluster, settings: Settings) -> tuple[GroupStatus, 
     except ApiError:
         return ()
     return read_statuses((found.data or {}).get("status", ""))
+
+
+async def _learned(cluster: Cluster, settings: Settings) -> Mapping[str, GroupLearned]:
+    try:
+        found = await cluster.get(CONFIG_MAPS, CONFIG_MAP, namespace=settings.namespace)
+        return read_learned((found.data or {}).get(DATA_KEY, "")).groups
+    except (ApiError, ValueError):
+        return {}
 
 
 def read_statuses(text: str) -> tuple[GroupStatus, ...]:
@@ -136,7 +155,7 @@ def read_statuses(text: str) -> tuple[GroupStatus, ...]:
 
 def _status(one: dict[str, Any]) -> GroupStatus:
     health, scale_up = one.get("health") or {}, one.get("scaleUp") or {}
-    backoff = scale_up.get("backoffInfo") or {}
+    backoff, counts = scale_up.get("backoffInfo") or {}, health.get("nodeCounts") or {}
     return GroupStatus(
         name=str(one["name"]),
         min_size=int(health.get("minSize") or 0),
@@ -145,7 +164,18 @@ def _status(one: dict[str, Any]) -> GroupStatus:
         scale_up=str(scale_up.get("status") or ""),
         error_code=str(backoff.get("errorCode") or ""),
         error_message=str(backoff.get("errorMessage") or ""),
+        since=_time(scale_up.get("lastTransitionTime")),
+        registered=int((counts.get("registered") or {}).get("total") or 0),
+        unregistered=int(counts.get("unregistered") or 0) + int(counts.get("longUnregistered") or 0),
     )
+
+
+def _time(text: object) -> Instant | None:
+    """Return a time of the document; None if there is none that can be read."""
+    try:
+        return parse_rfc3339(str(text))
+    except TimeFormatError:
+        return None
 
 
 async def _missing(

@@ -12,10 +12,13 @@ from msgspec.structs import replace
 
 from kubetide.doctor.workloads import Workload, workloads_of
 from kubetide.elastic.sections import as_hpa
+from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.nodes.facts.volumes import VolumeChanges
+from kubetide.nodes.memory import GroupLearned
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.batch import Job
+from kubetide.objects.capacity import CapacityBuffer, PodTemplateObject, ProvisioningRequest
 from kubetide.objects.cluster import Lease
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -44,6 +47,11 @@ class GroupStatus(NamedTuple):
     """``NoActivity``, ``InProgress``, ``Backoff`` or ``Unhealthy``."""
     error_code: str = ""
     error_message: str = ""
+    since: Instant | None = None
+    """Since when ``scale_up`` has been so."""
+    registered: int = 0
+    unregistered: int = 0
+    """Machines without a node, those that are overdue included."""
 
 
 class Server(NamedTuple):
@@ -59,8 +67,10 @@ class Snapshot:
     """The objects of a cluster at one time.
 
     Attributes:
+        pod_templates: Those that requests and buffers name; read only where there are any of these.
         groups: The cloud's node groups; empty where no cloud is asked.
         group_statuses: What a node autoscaler wrote of them.
+        learned: What nodes of each group have shown, by the node loop's ConfigMap.
         missing_scales: Targets of HPAs of custom kinds that are not there, as (kind, namespace, name).
         servers: The controllers that write statuses of HPAs, this program's included.
         leases: Those by which node autoscalers elect a leader.
@@ -85,8 +95,12 @@ class Snapshot:
     volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
+    requests: tuple[ProvisioningRequest, ...] = ()
+    buffers: tuple[CapacityBuffer, ...] = ()
+    pod_templates: tuple[PodTemplateObject, ...] = ()
     groups: tuple[NodeGroup, ...] = ()
     group_statuses: tuple[GroupStatus, ...] = ()
+    learned: Mapping[str, GroupLearned] = field(default_factory=lambda: MappingProxyType({}))
     missing_scales: frozenset[tuple[str, str, str]] = frozenset()
     servers: tuple[Server, ...] = ()
     leases: tuple[Lease, ...] = ()
@@ -120,6 +134,11 @@ class Snapshot:
     def node_state(self) -> State:
         """The state of a node loop that has just started and sees all of this."""
         state = State()
+        capacity = CapacityChanges(
+            pod_templates=self.pod_templates,
+            provisioning_requests=self.requests,
+            capacity_buffers=self.buffers,
+        )
         volumes = VolumeChanges(
             persistent_volumes=self.volumes, claims=self.claims, storage_classes=self.storage_classes
         )
@@ -138,12 +157,24 @@ class Snapshot:
                 pdbs=self.pdbs,
                 namespaces=self.namespaces,
                 volumes=volumes if self.claims else None,
+                capacity=capacity if self.requests or self.buffers else None,
                 groups=tuple(sorted(self.groups, key=lambda group: group.id)),
-                settings=self.settings,
+                settings=self._as_served(),
             ),
             full=True,
         )
         return state
+
+    def _as_served(self) -> Settings:
+        """Return the settings of the node loop; requests and buffers with conditions are served by some node loop."""
+        requests = any(one.status.conditions for one in self.requests)
+        buffers = any(one.status.conditions for one in self.buffers)
+        settings = self.settings
+        return replace(
+            settings,
+            enable_provisioning_requests=settings.enable_provisioning_requests or requests,
+            capacity_buffer_pod_injection_enabled=settings.capacity_buffer_pod_injection_enabled or buffers,
+        )
 
     def reads(self, *plurals: str) -> bool:
         """Return whether all objects of these kinds are known, so that one that is not there is missing."""

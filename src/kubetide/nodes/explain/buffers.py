@@ -64,19 +64,24 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
         + f" ({one.last_transition_time})"
         for one in buffer.status.conditions or ()
     ]
-    copy, tick = _open(state, now)
+    _, tick = _open(state, now)
     found = _capacities(tick, [buffer])[key]
-    placed, left = found.placed, found.left
     total = found.there + found.coming + found.missing
     coming = f", {found.coming} of them on nodes that are on their way" if found.coming else ""
     lines.insert(
         0, found.why or f"{found.there + found.coming} of the {total} requested pods have capacity{coming}."
     )
-    lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
-    if left:
-        tick.demand.pods = list(left)
-        lines += group_lines(copy, tick, now)
-    return lines
+    lines += [f"{where}: {count}" for where, count in sorted(found.placed.items())]
+    return lines + missing_lines(state, found, now)
+
+
+def missing_lines(state: State, found: BufferCapacity, now: Instant) -> list[str]:
+    """Return what each group answers to the pods of a buffer that have no capacity."""
+    if not found.left:
+        return []
+    copy, tick = _open(state, now)
+    tick.demand.pods = list(found.left)
+    return group_lines(copy, tick, now)
 
 
 def capacity_of_buffers(state: State, now: Instant) -> dict[Key, BufferCapacity]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubetide.loop.status import Cell, Table
 from kubetide.nodes.capacity.provisioning.conditions import has_ended
 from kubetide.nodes.capacity.provisioning.names import FAILED, PROVISIONED
-from kubetide.nodes.explain.buffers import NO_INJECTION, capacity_of_buffers
+from kubetide.nodes.explain.buffers import NO_INJECTION, BufferCapacity, capacity_of_buffers
 from kubetide.nodes.explain.requests import request_sentence
 from kubetide.nodes.state import State
-from kubetide.objects.capacity import is_true
+from kubetide.objects.capacity import ProvisioningRequest, is_true
+from kubetide.objects.meta import Key, key_of
 from kubetide.units.time import Instant
 
 _REQUESTS: Final = ("provisioning request", "class", "pods", "state", "more")
@@ -19,6 +20,22 @@ _BUFFERS: Final = ("capacity buffer", "pods", "on nodes", "on the way", "missing
 
 _SUFFIX: Final = ".autoscaling.x-k8s.io"
 """Of the classes that are served."""
+
+
+class WaitingRequest(NamedTuple):
+    """A request that waits or has failed, and why."""
+
+    request: ProvisioningRequest
+    failed: bool
+    sentence: str
+
+
+class WaitingBuffer(NamedTuple):
+    """A buffer without all of its capacity, and why; empty where ``capacity`` says all that is known."""
+
+    key: Key
+    capacity: BufferCapacity
+    why: str
 
 
 def capacity_tables(state: State, now: Instant) -> Iterator[Table]:
@@ -30,31 +47,42 @@ def capacity_tables(state: State, now: Instant) -> Iterator[Table]:
         yield _buffers(state, now)
 
 
-def _requests(state: State) -> Table:
-    rows: list[tuple[bool, tuple[Cell, ...]]] = []
+def waiting_requests(state: State) -> list[WaitingRequest]:
+    """Return the requests that wait and those that have failed: failed ones first, and of each the oldest first."""
+    found = []
     for request in state.capacity.requests:
-        conditions, spec = request.status.conditions, request.spec
+        conditions = request.status.conditions
         failed = is_true(conditions, FAILED)
-        if not failed and (has_ended(request) or is_true(conditions, PROVISIONED)):
-            continue
-        name = f"{request.metadata.namespace}/{request.metadata.name}"
+        if failed or not (has_ended(request) or is_true(conditions, PROVISIONED)):
+            found.append(WaitingRequest(request, failed, request_sentence(state, request)))
+    return sorted(found, key=lambda one: not one.failed)
+
+
+def waiting_buffers(state: State, now: Instant) -> list[WaitingBuffer]:
+    """Return the buffers without all of their capacity, in order of name."""
+    off = not state.settings.capacity_buffer_pod_injection_enabled
+    waiting = (
+        WaitingBuffer(key, found, NO_INJECTION if off else found.why)
+        for key, found in sorted(capacity_of_buffers(state, now).items())
+    )
+    return [one for one in waiting if one.capacity.coming or one.capacity.missing or one.why]
+
+
+def _requests(state: State) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for request, _, sentence in waiting_requests(state):
+        name, spec = "/".join(key_of(request)), request.spec
         pods = sum(one.count for one in spec.pod_sets or ())
         asked = f"ask: kubetide explain provisioningrequest {name}"
-        served_by = spec.provisioning_class_name.removesuffix(_SUFFIX)
-        rows.append((failed, (name, served_by, pods, request_sentence(state, request), asked)))
-    # Failed ones first, and of each the oldest first.
-    rows.sort(key=lambda row: not row[0])
-    return Table("provisioning requests that wait or failed", _REQUESTS, tuple(row for _, row in rows))
+        rows.append((name, spec.provisioning_class_name.removesuffix(_SUFFIX), pods, sentence, asked))
+    return Table("provisioning requests that wait or failed", _REQUESTS, tuple(rows))
 
 
 def _buffers(state: State, now: Instant) -> Table:
-    off = not state.settings.capacity_buffer_pod_injection_enabled
     rows: list[tuple[Cell, ...]] = []
-    for key, found in sorted(capacity_of_buffers(state, now).items()):
+    for key, found, why in waiting_buffers(state, now):
         name = "/".join(key)
         there, coming, missing = found.there, found.coming, found.missing
-        why = NO_INJECTION if off else found.why
-        if coming or missing or why:
-            asked = f"ask: kubetide explain capacitybuffer {name}"
-            rows.append((name, there + coming + missing, there, coming, missing, why, asked))
+        asked = f"ask: kubetide explain capacitybuffer {name}"
+        rows.append((name, there + coming + missing, there, coming, missing, why, asked))
     return Table("capacity buffers that wait", _BUFFERS, tuple(rows))

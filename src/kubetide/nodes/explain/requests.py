@@ -37,14 +37,18 @@ def explain_request(state: State, key: Key, now: Instant) -> list[str]:
         f"{one.type}: {one.status}, {one.reason}: {one.message} ({one.last_transition_time})"
         for one in request.status.conditions or ()
     ]
+    return lines + pods_lines(state, request, now)
+
+
+def pods_lines(state: State, request: ProvisioningRequest, now: Instant) -> list[str]:
+    """Return how many pods of each set fit now, and what each group answers to the others; nothing if it is over."""
     if not is_served(request, state.settings) or has_ended(request):
-        return lines
+        return []
     try:
         sets = pods_of(request, state.capacity)
     except NoPods as error:
-        return [*lines, f"pods: none, {error}"]
-    lines += _what_is_there(state, request, sets, now)
-    return lines
+        return [f"pods: none, {error}"]
+    return _what_is_there(state, request, sets, now)
 
 
 def consumer_sentence(state: State, pod: Pod) -> str:
@@ -66,9 +70,9 @@ def request_sentence(state: State, request: ProvisioningRequest) -> str:
     """Return the state of a request, and when it is tried again."""
     conditions = request.status.conditions
     failed, over = condition_of(conditions, FAILED), condition_of(conditions, BOOKING_EXPIRED)
+    if not state.settings.enable_provisioning_requests:
+        return f"The request waits: {_SWITCHED_OFF}."
     if not is_served(request, state.settings):
-        if not state.settings.enable_provisioning_requests:
-            return f"The request waits: {_SWITCHED_OFF}."
         return f"The request waits: class {request.spec.provisioning_class_name} is not served here."
     if failed is not None and failed.status == "True":
         return f"The request has failed: {failed.message}."

@@ -1,0 +1,106 @@
+"""Nodes that were bought and are late: their machines do not register, or they do not become ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubetide.doctor.finding import Finding
+from kubetide.doctor.snapshot import GroupStatus, Snapshot
+from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint, is_suspended
+from kubetide.nodes.registry.failures import max_provision_time, max_startup_time
+from kubetide.nodes.registry.nominations import awaits_nominations
+from kubetide.objects.node import Node, node_condition
+from kubetide.units.time import Duration, Instant, between, format_duration, minutes, parse_rfc3339
+
+_SLOWER: Final = 2
+"""A node is late that takes so many times as long as the slowest of its group."""
+
+_LEAST: Final = minutes(3)
+"""No node is late before."""
+
+_SHARE: Final = 2
+"""Where nothing is known of its group, a node is late after this part, a half, of the time that a node may take."""
+
+
+def find(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the groups whose machines are late to register, and the nodes that are late to become ready."""
+    for group in snapshot.group_statuses:
+        yield from _of_group(snapshot, group)
+    for node in snapshot.nodes:
+        yield from _of_node(snapshot, node)
+
+
+def _of_group(snapshot: Snapshot, group: GroupStatus) -> Iterator[Finding]:
+    """Yield a finding for a group that grows, and that no node has joined for long."""
+    missing = max(group.unregistered, group.target_size - group.registered)
+    if group.scale_up != "InProgress" or group.since is None or missing <= 0:
+        return
+    state = snapshot.node_state
+    known, settings = state.groups.get(group.name), snapshot.settings
+    allowed = settings.max_node_provision_time if known is None else max_provision_time(known, settings)
+    # A group that grows for hours is not late while nodes join it. Without a cloud any node may be of the group.
+    joined = [
+        parse_rfc3339(node.metadata.creation_timestamp)
+        for node in snapshot.nodes
+        if node.metadata.creation_timestamp and state.group_of(node.metadata.name) in {group.name, None}
+    ]
+    waits = between(max((group.since, *joined)), snapshot.now)
+    if waits <= allowed // _SHARE:
+        return
+    yield Finding(
+        check="late-nodes",
+        severity="warning",
+        object=f"node group {group.name}",
+        seen=f"{missing} of its {group.target_size} machines have no node, and none has joined for "
+        f"{format_duration(waits)}; the node loop gives them up after {format_duration(allowed)}",
+        why="pods that were to go there wait; a machine that does not join is deleted, and the group backs off",
+        fix="see at the cloud whether the machines run; on one of them, whether the kubelet starts, reaches the API "
+        "server and may join (launch template, bootstrap script, role, security group, CertificateSigningRequests)",
+    )
+
+
+def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """Yield a finding for a node that has not been ready for long, unless it is about to go or another check has it."""
+    state, settings, name = snapshot.node_state, snapshot.settings, node.metadata.name
+    since = _unready_since(node)
+    if not state.health(name).unready or since is None:
+        return
+    if has_taint(node, TO_BE_DELETED) or is_suspended(node) or awaits_nominations(node, settings):
+        return
+    group = state.group_of(name)
+    learned = snapshot.learned.get(group or "")
+    slowest = Duration(0) if learned is None else learned.slowest
+    half = max_startup_time(state.groups.get(group or ""), settings) // _SHARE
+    waits = between(since, snapshot.now)
+    if waits <= (max(_LEAST, _SLOWER * slowest) if slowest else half):
+        return
+    usual = f"; the slowest node of the group took {format_duration(slowest)}" if slowest else ""
+    yield Finding(
+        check="late-nodes",
+        severity="warning",
+        object=f"Node {name}",
+        seen=f"{f'of group {group}, ' if group else ''}not ready for {format_duration(waits)}: {_what_lacks(node)}{usual}",
+        why="it is paid for, and no pods come to it",
+        fix=f"kubectl describe node {name}: conditions and taints; then the pods of DaemonSets on it, such as network "
+        "and device plug-ins, and the kubelet's log",
+    )
+
+
+def _unready_since(node: Node) -> Instant | None:
+    """Return since when the kubelet has said that it is not ready, else when the node was made; None if neither is known."""
+    ready = node_condition(node, "Ready")
+    said = ready.last_transition_time if ready is not None and ready.status != "True" else ""
+    text = said or node.metadata.creation_timestamp
+    return parse_rfc3339(text) if text else None
+
+
+def _what_lacks(node: Node) -> str:
+    """Return what keeps a node from being ready: the kubelet's words, a taint, or devices that are not there yet."""
+    ready = node_condition(node, "Ready")
+    if ready is None:
+        return "its kubelet has not reported yet"
+    if ready.status != "True":
+        return ": ".join(filter(None, (ready.reason, ready.message))) or f"Ready is {ready.status}"
+    taints = ", ".join(taint.key for taint in node.spec.taints or ())
+    return f"taint {taints}" if taints else "its devices are not there yet"

@@ -1,0 +1,114 @@
+"""What the doctor says of ProvisioningRequests and CapacityBuffers that wait."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.doctor.test_checks import found
+from tests.nodes.frozen import START, group, node
+from tests.nodes.requests import ATOMIC, BIG, buffer, request
+
+from kubetide.doctor import GroupStatus
+from kubetide.nodes.capacity.buffers import names
+from kubetide.nodes.settings import Settings
+from kubetide.units.time import before, format_rfc3339, minutes
+
+SERVED = Settings(enable_provisioning_requests=True)
+READY = tuple({"type": kind, "status": "True"} for kind in (names.READY, names.PROVISIONING))
+
+
+def condition(kind, status, minutes_ago, message=""):
+    return {
+        "type": kind,
+        "status": status,
+        "message": message,
+        "lastTransitionTime": format_rfc3339(before(START, minutes(minutes_ago))),
+    }
+
+
+def waiting(*, maximum=1, **objects):
+    """Ask about a node of 4 cores in a group at its maximum."""
+    return found(
+        "waiting-capacity",
+        pod_templates=(BIG,),
+        nodes=(node("n1"),),
+        groups=(group("g", nodes=["n1"], maximum=maximum),),
+        **objects,
+    )
+
+
+def asked(*conditions, minutes_ago=60):
+    created = format_rfc3339(before(START, minutes(minutes_ago)))
+    return request("train", ("big", 3), kind=ATOMIC, created=created, conditions=conditions)
+
+
+def test_a_request_that_finds_no_capacity_says_what_each_group_answers():
+    """With the time of the next try, and how many of its pods fit; a request with conditions is served by somebody."""
+    tried = condition("Provisioned", "False", 2)
+    (one,) = waiting(requests=(asked(condition("Accepted", "True", 50), tried),))
+    assert (one.severity, one.object) == ("warning", "ProvisioningRequest default/train")
+    assert one.seen == (
+        "The request found no capacity at 2026-03-02T07:58:00Z; it is tried again from 2026-03-02T07:59:00Z on. pods of "
+        "big: 3, 1 of them fit now; group g: no, max node group size reached"
+    )
+
+
+def test_a_request_that_nobody_serves_says_so():
+    """Without a condition on any request none is served, unless the settings say that they are."""
+    (one,) = waiting(requests=(asked(),))
+    assert "--enable-provisioning-requests turns them on" in one.seen
+    (one,) = waiting(requests=(asked(),), settings=SERVED)
+    assert one.seen.startswith("The request has not been looked at yet.")
+
+
+def test_a_request_that_failed_is_to_be_made_anew():
+    """The node loop's own words are the reason."""
+    (one,) = waiting(requests=(asked(condition("Failed", "True", 9, "no PodTemplate big")),))
+    assert (one.seen, one.fix[:9]) == ("The request has failed: no PodTemplate big.", "delete it")
+
+
+@pytest.mark.parametrize(
+    "served",
+    [
+        asked(minutes_ago=5),
+        asked(condition("Provisioned", "True", 1)),
+        asked(condition("Provisioned", "True", 20), condition("BookingExpired", "True", 9)),
+    ],
+    ids=["new", "served", "over"],
+)
+def test_a_request_that_is_new_or_served_is_no_finding(served):
+    """What has just been made waits for its first look."""
+    assert waiting(requests=(served,), settings=SERVED) == []
+
+
+def reserved(replicas, *conditions):
+    made = buffer("room", podTemplateRef={"name": "big"}, replicas=replicas, conditions=conditions)
+    status = {
+        "podTemplateRef": {"name": "big"},
+        "replicas": replicas,
+        "provisioningStrategy": names.ACTIVE,
+        "conditions": list(conditions),
+    }
+    return msgspec.structs.replace(made, status=msgspec.convert(status, type(made.status)))
+
+
+def test_a_buffer_without_capacity_says_what_each_group_answers():
+    """While a group grows that may be its nodes, which needs only time."""
+    (one,) = waiting(buffers=(reserved(3, *READY),))
+    assert (one.severity, one.object) == ("warning", "CapacityBuffer default/room")
+    assert one.seen == (
+        "2 of its 3 pods have no capacity on nodes that are there. group g: no, max node group size reached"
+    )
+    grows = GroupStatus("g", scale_up="InProgress")
+    (one,) = waiting(buffers=(reserved(3, *READY),), group_statuses=(grows,), maximum=9)
+    assert (one.severity, one.fix) == ("info", "a group grows, so wait until its nodes are ready")
+    assert waiting(buffers=(reserved(1, *READY),)) == []
+
+
+def test_a_buffer_that_is_not_ready_or_not_served_says_why():
+    """The condition's message, or the flag that is off."""
+    lost = {"type": "ReadyForProvisioning", "status": "False", "message": "PodTemplate big is gone"}
+    (one,) = waiting(buffers=(reserved(1, lost),))
+    assert one.seen == "No capacity is reserved: PodTemplate big is gone."
+    (one,) = waiting(buffers=(reserved(1),))
+    assert one.seen == "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"
