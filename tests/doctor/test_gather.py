@@ -20,6 +20,7 @@ from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, learned_docum
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    EVENTS,
     HPAS,
     LEASES,
     NAMESPACES,
@@ -136,6 +137,38 @@ def test_the_status_document_is_read():
     grows["lastTransitionTime"] = "yesterday"
     [found] = read_statuses(yaml.safe_dump({"nodeGroups": [group]}))
     assert (found.scale_up, found.since) == ("InProgress", None)
+
+
+def test_a_group_that_grows_for_the_first_time_grows_since_its_last_increase():
+    """The status document has no time of it, so the event counts, as upstream words it; of another group none does."""
+    grows = {"scaleUp": {"status": "InProgress", "lastTransitionTime": None}}
+    groups = [{"name": "g", **grows}, {"name": "other", **grows}]
+    said = {
+        "07:50:00": "Scale-up: setting group g size to 1 instead of 0 (max: 9)",
+        "07:52:00": "Scale-up: group g size set to 1 instead of 0 (max: 9)",
+        "07:55:00": "Scale-up: something else",
+    }
+
+    async def main(clock):
+        cluster = await prepared(clock)
+        for number, (at, message) in enumerate(said.items()):
+            body = {
+                "metadata": {"name": f"e{number}"},
+                "involvedObject": {"namespace": "kube-system"},
+                "reason": "ScaledUpGroup",
+                "message": message,
+                "lastTimestamp": f"2026-03-02T{at}Z",
+            }
+            await cluster.create(EVENTS, body, namespace="kube-system")
+        patch = {"data": {"status": yaml.safe_dump({"nodeGroups": groups})}}
+        await cluster.patch(CONFIG_MAPS, "cluster-autoscaler-status", patch, namespace="kube-system")
+        return await gathered(cluster, clock)
+
+    found = run_virtual(main, start=START).group_statuses
+    assert [(one.name, one.since) for one in found] == [
+        ("g", parse_rfc3339("2026-03-02T07:52:00Z")),
+        ("other", None),
+    ]
 
 
 def test_what_nodes_have_shown_and_what_waits_for_capacity_is_read():

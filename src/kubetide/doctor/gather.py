@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from kubetide.objects.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
     ELASTIC_WORKLOADS,
+    EVENTS,
     HPAS,
     JOBS,
     LEASES,
@@ -67,6 +69,8 @@ _FIELDS: Final[dict[str, Kind[Any]]] = {
     "pod_templates": POD_TEMPLATES,
 }
 """The kind of each field of ``Snapshot``, in the order in which they are read."""
+
+_INCREASED: Final = re.compile(r"Scale-up: (?:setting )?group (\S+) size ")
 
 _LEASE_NAMES: Final = ("cluster-autoscaler", "karpenter-leader-election")
 """The Leases of node autoscalers: upstream's and ours, and Karpenter's."""
@@ -126,7 +130,29 @@ async def _statuses(cluster: Cluster, settings: Settings) -> tuple[GroupStatus, 
         found = await cluster.get(CONFIG_MAPS, settings.status_config_map_name, namespace=settings.namespace)
     except ApiError:
         return ()
-    return read_statuses((found.data or {}).get("status", ""))
+    statuses = read_statuses((found.data or {}).get("status", ""))
+    # The document has no times of a group of which no machine was ever seen before.
+    if any(one.scale_up == "InProgress" and one.since is None for one in statuses):
+        increases = await _increases(cluster)
+        statuses = tuple(one._replace(since=one.since or increases.get(one.name)) for one in statuses)
+    return statuses
+
+
+async def _increases(cluster: Cluster) -> Mapping[str, Instant]:
+    """Return when each group was last increased, by the events of a node autoscaler.
+
+    Source: Cluster Autoscaler, executor of scale-ups.
+    """
+    try:
+        events = (await cluster.list(EVENTS, fields="reason=ScaledUpGroup")).items
+    except ApiError:
+        return {}
+    found: dict[str, Instant] = {}
+    for event in events:
+        group, at = _INCREASED.match(event.message), _time(event.last_timestamp or event.first_timestamp)
+        if group is not None and at is not None:
+            found[group[1]] = max(at, found.get(group[1], at))
+    return found
 
 
 async def _learned(cluster: Cluster, settings: Settings) -> Mapping[str, GroupLearned]:

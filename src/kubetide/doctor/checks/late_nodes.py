@@ -48,12 +48,18 @@ def _of_group(snapshot: Snapshot, group: GroupStatus) -> Iterator[Finding]:
     waits = between(max((group.since, *joined)), snapshot.now)
     if waits <= allowed // _SHARE:
         return
+    slowest = _slowest(snapshot, group.name)
+    usual = (
+        f"; its slowest node so far was ready {format_duration(slowest)} after it had joined"
+        if slowest
+        else ""
+    )
     yield Finding(
         check="late-nodes",
         severity="warning",
         object=f"node group {group.name}",
-        seen=f"{missing} of its {group.target_size} machines have no node, and none has joined for "
-        f"{format_duration(waits)}; the node loop gives them up after {format_duration(allowed)}",
+        seen=f"{missing} of {group.target_size} machines without a node, and no node has joined for "
+        f"{format_duration(waits)}; the node loop gives up after {format_duration(allowed)}{usual}",
         why="pods that were to go there wait; a machine that does not join is deleted, and the group backs off",
         fix="see at the cloud whether the machines run; on one of them, whether the kubelet starts, reaches the API "
         "server and may join (launch template, bootstrap script, role, security group, CertificateSigningRequests)",
@@ -69,8 +75,7 @@ def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     if has_taint(node, TO_BE_DELETED) or is_suspended(node) or awaits_nominations(node, settings):
         return
     group = state.group_of(name)
-    learned = snapshot.learned.get(group or "")
-    slowest = Duration(0) if learned is None else learned.slowest
+    slowest = _slowest(snapshot, group or "")
     half = max_startup_time(state.groups.get(group or ""), settings) // _SHARE
     waits = between(since, snapshot.now)
     if waits <= (max(_LEAST, _SLOWER * slowest) if slowest else half):
@@ -85,6 +90,12 @@ def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         fix=f"kubectl describe node {name}: conditions and taints; then the pods of DaemonSets on it, such as network "
         "and device plug-ins, and the kubelet's log",
     )
+
+
+def _slowest(snapshot: Snapshot, group: str) -> Duration:
+    """Return how long the slowest node of a group took from joining to ready; 0 if none was seen."""
+    learned = snapshot.learned.get(group)
+    return Duration(0) if learned is None else learned.slowest
 
 
 def _unready_since(node: Node) -> Instant | None:
