@@ -11,7 +11,7 @@ from kubetide.units.time import Instant, after, before, format_duration, format_
 
 def foreseen(state: State, now: Instant) -> list[Coming]:
     """Return what the loop expects, in no order."""
-    return [*_orders(state, now), *_joins(state), *_leavers(state, now)]
+    return [*_orders(state, now), *_joins(state, now), *_leavers(state, now)]
 
 
 def _orders(state: State, now: Instant) -> list[Coming]:
@@ -32,17 +32,23 @@ def _orders(state: State, now: Instant) -> list[Coming]:
     return found
 
 
-def _joins(state: State) -> list[Coming]:
+def _joins(state: State, now: Instant) -> list[Coming]:
+    """Return when the nodes on order are expected; where that is not known, or was before, when they are given up."""
     found = []
     for group, request in sorted(state.memory.scale_up_requests.items()):
         at, longest = expected_arrival(state.memory, group), state.memory.longest_join.get(group)
-        if at is None or longest is None:
-            continue
-        text = f"{request.increase} more nodes have joined"
-        why = (
-            f"asked for at {format_rfc3339(request.time)}; the slowest so far took {format_duration(longest)}"
+        count = request.increase
+        text = "1 more node has joined" if count == 1 else f"{count} more nodes have joined"
+        took = "how long its nodes take was not seen yet"
+        if at is not None and longest is not None:
+            took = f"the slowest so far took {format_duration(longest)}"
+        if at is None or at < now:
+            text += f", or {'is' if count == 1 else 'are'} given up"
+            took = took if at is None else f"late, as {took}"
+            at = Instant(max(now, request.expected_add_time))
+        found.append(
+            Coming(at, f"group {group}", text, f"asked for at {format_rfc3339(request.time)}; {took}")
         )
-        found.append(Coming(at, f"group {group}", text, why))
     return found
 
 
