@@ -109,6 +109,7 @@ def test_patches_merge_add_and_delete(tmp_path):
         ("hpa/wib.max=3", "there is no HorizontalPodAutoscaler `wib`"),
         ("hpa/web.target.memory=3", "there are target.cpu"),
         ("hpa/web.spec.minReplica=3", "unknown field; did you mean minReplicas?"),
+        ("hpa/web.maxReplicas=3", "maxReplicas: belongs in spec: write spec.maxReplicas"),
         ("sts/web.spec.replicas=3", "no object of kind `sts` is in the manifests"),
         ("deploy/web.spec.template.spec.containers[x].image=y", "has no entry [x]; there are main"),
         ("deploy/web.spec.replicas.deep=3", "which has no field"),

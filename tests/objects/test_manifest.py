@@ -91,6 +91,7 @@ PLACE = "document 1: Deployment shop/web: "
     ("find", "replace", "expected"),
     [
         ("  replicas: 3", "  replcas: 3", f"web.yaml:7: {PLACE}spec.replcas: unknown field; did you mean replicas?"),
+        ("spec:\n  replicas: 3", "replicas: 3\nspec:", f"web.yaml:6: {PLACE}replicas: belongs in spec: write spec.replicas"),
         (
             "  replicas: 3",
             "  replicas: three",

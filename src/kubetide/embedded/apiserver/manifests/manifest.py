@@ -296,13 +296,22 @@ def _unknown_fields(
                 yield from _unknown_fields(member, field.type, child_path(path, name))
             elif name not in others and not (top is not None and name in _TOP_FIELDS):
                 meant = _nearest(name, [*ours, *others])
-                if meant:
+                if top is not None and "spec" in ours and name in _names_of(ours["spec"].type):
+                    yield name, f"belongs in spec: write spec.{name}"
+                elif meant:
                     yield child_path(path, name), f"unknown field; did you mean {meant}?"
                 elif complete:
                     yield child_path(path, name), "unknown field"
     elif isinstance(kind, inspect.VarTupleType) and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unknown_fields(item, kind.item_type, f"{path}[{index}]")
+
+
+def _names_of(kind: inspect.Type) -> frozenset[str]:
+    """Return the names of a struct's fields, also of those that nobody here reads; none of any other type."""
+    if not isinstance(kind, inspect.StructType):
+        return frozenset()
+    return frozenset(field.encode_name for field in kind.fields) | UPSTREAM_FIELDS.get(kind.cls, frozenset())
 
 
 def _nearest(name: str, known: list[str]) -> str | None:
