@@ -18,12 +18,12 @@ def test_the_maximum_that_is_named_is_enough_for_all_like_pods():
     (one,) = found("no-group", **objects)
     assert (one.object, one.fix) == (
         "Pod default/a (and 2 like it)",
-        "raise max of group g from 1 to 4 (group g)",
+        "raise max of group g from 1 to 4",
     )
     state = Snapshot(now=START, **objects).node_state
     for keys in ([("default", name) for name in "cba"], [("default", "c")]):
         assert explain_equivalent_pods(state, keys, START).sentence == (
-            "No group takes it. What would help: raise max of group g from 1 to 4 (group g)."
+            "No group takes it. What would help: raise max of group g from 1 to 4."
         )
 
 
@@ -64,7 +64,7 @@ def test_of_many_groups_few_are_listed_and_the_one_that_helps_comes_first():
     """A cluster of many groups has no page of refusals: the group of the fix first, few names, few reasons."""
     groups = (*(group(f"g{at}", maximum=0) for at in range(1, 8)), group("z", maximum=0, price_per_hour=0.1))
     (one,) = found("no-group", pods=(pod("a"),), groups=groups)
-    assert one.fix == "raise max of group z from 0 to 1 (group z)"
+    assert one.fix == "raise max of group z from 0 to 1"
     assert one.seen == "no node group would take it: z, g1, g2 and 5 more groups: max node group size reached"
     sizes = tuple(group(f"g{at}", made=template(cpu=str(at))) for at in range(1, 8))
     (one,) = found("no-group", pods=(pod("a", cpu="9"),), groups=sizes)

@@ -175,7 +175,7 @@ def test_requests_that_a_vpa_sets_are_lowered_there():
 @pytest.mark.parametrize(
     ("limits", "change"),
     [
-        ({"own": group("own", maximum=1, nodes=["n1"], made=template(labels={"for": "a"}))}, "raise max of group own from 1 to 2 (group own)"),
+        ({"own": group("own", maximum=1, nodes=["n1"], made=template(labels={"for": "a"}))}, "raise max of group own from 1 to 2"),
         ({"own": group("own", made=template(labels={"for": "a"})), "settings": {"cores_total": "0:4"}}, "raise --cores-total from 0:4 to 0:8 (group own)"),
     ],
     ids=["maximum", "limit of cores"],

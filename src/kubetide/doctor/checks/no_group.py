@@ -40,8 +40,8 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             severity="critical",
             object=f"Pod {meta.namespace}/{meta.name}{more}",
             seen=f"no node group would take it: {refusals_text(found)}",
-            why="it waits for ever: no node that can be bought helps it",
-            fix=f"{remedy.text} (group {remedy.group})" if (remedy := found.remedy) else found.way_out,
+            why="it waits: no node that can be bought helps it",
+            fix=remedy.text_with_group if (remedy := found.remedy) else found.way_out,
         )
 
 

@@ -196,7 +196,7 @@ def _by_group(
     if takers or created:
         sentence = takers_sentence(takers, created, tick)
     elif best is not None:
-        sentence = f"No group takes it. What would help: {best.text} (group {best.group})."
+        sentence = f"No group takes it. What would help: {best.text_with_group}."
     else:
         said = _last_obstacles(groups)
         listed = f": {'; '.join(said[:_MOST_OBSTACLES])}" if said else ""

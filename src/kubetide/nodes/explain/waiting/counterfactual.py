@@ -7,6 +7,7 @@ offered as verified has been decided on as if it were so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
@@ -69,6 +70,12 @@ class Remedy(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """All changes in one sentence."""
         return " and ".join(change.what for change in self.changes)
+
+    @property
+    def text_with_group(self) -> str:
+        """The same, with the group where it does not name that."""
+        named = re.search(rf"\bgroup {re.escape(self.group)}(?![\w.-])", self.text)
+        return self.text if named else f"{self.text} (group {self.group})"
 
     @property
     def only_limits(self) -> bool:
