@@ -69,6 +69,17 @@ def test_a_window_says_until_when_it_holds():
     assert explain(state, KEY, Instant(NOW + seconds(116))).desired == 3
 
 
+def test_a_window_that_changes_nothing_is_not_named():
+    """Where more is wanted than the maximum in any case, only that holds it; where less is wanted, both do."""
+    full = worlds.hpa(maximum=4)
+    assert answer(state_of(150, hpa=full, memory=((20, 9),))) == (
+        "It has 4 replicas and wants 6 (cpu utilization 75% of 50%), but maxReplicas holds it at 4, so it stays at 4."
+    )
+    held = answer(state_of(75, hpa=full, memory=((20, 9),)))
+    assert "the scale-down window of 5m0s holds it at 9" in held
+    assert "and maxReplicas holds it at 4, so it stays at 4." in held
+
+
 def test_each_direction_has_its_own_window():
     """A scale-up window names the lowest recommendation that holds."""
     hpa = worlds.hpa(behavior={"scaleUp": {"stabilizationWindowSeconds": 60}})

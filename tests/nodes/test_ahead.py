@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes.frozen import START
+from tests.nodes.frozen import START, World, group, node, pods, replica_set
 
 from kubetide.nodes.explain.ahead import foreseen
 from kubetide.nodes.memory import Memory, ScaleUpRequest
 from kubetide.nodes.state import State
+from kubetide.plan.board import Intent, Workload
 from kubetide.units.time import after, before, minutes
+
+
+def test_nodes_are_foreseen_only_for_more_pods_than_there_are():
+    """A change that takes pods away asks for no node."""
+    web = Workload("default", "Deployment", "web")
+    due = after(START, minutes(30))
+    for replicas, said in ((4, ["4 replicas do not fit"]), (3, []), (1, [])):
+        world = World(
+            pods=pods("web", 3, node="n1"),
+            replica_sets=[replica_set("web", 3, of="web")],
+            groups=[group("g", nodes=["n1"])],
+            nodes=[node("n1")],
+            settings={"demand_sources": ("pending", "intents")},
+            intents=(Intent(web, replicas, due, "schedules"),),
+        )
+        found = foreseen(world.state, START)
+        assert [one.text.partition("if ")[2].partition(",")[0] for one in found] == said
 
 
 @pytest.mark.parametrize(

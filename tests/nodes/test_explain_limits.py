@@ -138,6 +138,4 @@ def test_equivalent_pods_of_which_the_first_has_its_node_name_what_keeps_the_las
     assert world.increases() == {"g": 1}
     assert explained(world, "a").status == "waits"
     together = explain_equivalent_pods(world.state, [("default", name) for name in "abc"], world.now)
-    assert (
-        together.sentence == "No group takes it. What would help: raise max of group g from 2 to 4."
-    )
+    assert together.sentence == "No group takes it. What would help: raise max of group g from 2 to 4."

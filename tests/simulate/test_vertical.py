@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from kubetide.cli.main import cli
 from kubetide.objects.kinds import MUTATING_WEBHOOKS, PODS, VPAS
 from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import run_virtual
@@ -117,6 +119,21 @@ def test_a_vpa_of_a_run_without_its_loops_is_stored(tmp_path):
 
     one = scenario(VPA % "Recreate", loops=("horizontal",))
     assert played(one, tmp_path, look).status.recommendation is None
+
+
+def test_a_workload_with_a_vpa_alone_is_answered_with_its_name(tmp_path):
+    """Nothing scales it; the VPAs of its namespace can be asked about."""
+    loops = ("horizontal", "recommender")
+    run_simulation(
+        scenario(VPA % "'Off'", duration="3m", loops=loops),
+        base=tmp_path,
+        out=tmp_path / "out",
+        seed=3,
+        warn=pytest.fail,
+    )
+    asked = CliRunner().invoke(cli, ["explain", "deploy", "web", "--out", str(tmp_path / "out")])
+    assert "nothing scales Deployment default/web" in str(asked.exception)
+    assert "of VPAs there are default/web: kubetide explain vpa NAME" in str(asked.exception)
 
 
 @pytest.mark.slow

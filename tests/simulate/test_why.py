@@ -85,6 +85,12 @@ def test_a_name_that_is_not_there_gets_the_nearest(run):
         why(run, "nodegroup", "wide2")
 
 
+def test_a_group_in_the_place_of_a_node_is_named_as_one(run):
+    """What was decided about the group is no past of a node of that name."""
+    with pytest.raises(WhyError, match="wide is no node, but a nodegroup: ask about nodegroup wide"):
+        why(run, "node", "wide")
+
+
 def test_the_name_of_a_workload_offers_its_pods(run):
     """Whoever names a Deployment, or forgets the namespace, reads the pods that are meant."""
     pod = report_pod(run)

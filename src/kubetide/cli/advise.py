@@ -88,7 +88,10 @@ def command(
         from kubetide.simulate.scenarios.shipped import scenario_path
 
         if len(arguments) > 1:
-            raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")
+            raise click.UsageError(
+                f"a scenario takes no {arguments[1]}: its own file has its settings, and those of `kubetide run` are for a "
+                "cluster"
+            )
         path = scenario_path(Path(name))
         return report_of_scenario(load_scenario(path), terms, base=path.parent, seed=seed)
 

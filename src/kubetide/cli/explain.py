@@ -115,7 +115,7 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     import difflib
 
     from kubetide.ports.errors import KubetideError
-    from kubetide.simulate.answers.why import scalers_of, targets_of
+    from kubetide.simulate.answers.why import objects_of, scalers_of, targets_of
 
     found = scalers_of(out, target, at)
     if not found:
@@ -124,7 +124,11 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
         hint = (
             f"; did you mean {near[0]}?" if near else f"; no {kind} is scaled by an HPA or a time table here"
         )
-        raise KubetideError(f"nothing scales {kind} {name}{hint}")
+        there = objects_of(out, at, {"vpa"}).get("vpa", [])
+        vpas = [one for one in there if one.startswith(f"{name.partition('/')[0]}/")]
+        # Which workload a VPA is about is in no record of the recommender.
+        more = f"; of VPAs there are {', '.join(vpas)}: kubetide explain vpa NAME" if vpas else ""
+        raise KubetideError(f"nothing scales {kind} {name}{hint}{more}")
     kind, subject = found[0]
     namespace, _, name = subject.partition("/")
     return kind, namespace, name

@@ -243,5 +243,5 @@ def _said(rule: Rule, table: Table) -> str:
     # Beside the bounds of an HPA a size has no effect.
     has_bounds = rule.minimum is not None or rule.maximum is not None
     bounds = rule.size is None or (is_hpa(table.target) and has_bounds)
-    what = f"bounds {low} to {high}" if bounds else f"{rule.size} replicas"
+    what = f"bounds {low} to {high}" if bounds else "1 replica" if rule.size == 1 else f"{rule.size} replicas"
     return f"{rule.name or 'the rule'} ({rule.schedule}): {what}"

@@ -8,7 +8,7 @@ from kubetide.explain.reasons import Vocabulary
 
 VOCABULARY: Final = Vocabulary(
     {
-        "Sized": "{subject}: {rule}, due {due}, sets {target} from {current} to {size} replicas",
+        "Sized": "{subject}: {rule}, due {due}, sets {target} from {current} to {size:replica}",
         "Bounded": "{subject}: {rule}, due {due}, sets the bounds of {target} to {minimum} and {maximum}",
         "Left": "{subject}: {rule}, due {due}, leaves {target} as it is: {why}",
         "Excluded": "{subject}: {rule}, due {due}, does not begin: the date is left out by {expression}",

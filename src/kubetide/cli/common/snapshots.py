@@ -53,7 +53,10 @@ def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, see
     if not arguments or arguments[0].startswith("-"):
         return snapshot_of_cluster(configuration(config, list(arguments)))
     if len(arguments) > 1:
-        raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")
+        raise click.UsageError(
+            f"a scenario takes no {arguments[1]}: its own file has its settings, and those of `kubetide run` are for a "
+            "cluster"
+        )
     try:
         played = parse_duration(after)
     except ValueError as error:

@@ -21,6 +21,8 @@ _FORECASTS: Final = frozenset({"OutageHeld", "Forecast", "ForecastBy"})
 _HOLDING: Final = frozenset({"HeldUntilReady", "Paused", "ScaleDownHeld", "AdjustedByOption"})
 """Reasons for another number than policies and bounds allow."""
 
+_BOUNDS: Final = frozenset({"TooManyReplicas", "TooFewReplicas"})
+
 _ENDINGS: Final = frozenset({"RescalePlanned", "NothingToDo"})
 
 
@@ -36,7 +38,9 @@ def holds_of(
     if verdict.raw is None or verdict.stabilized is None:
         return ()
     holds = []
-    if verdict.stabilized != verdict.raw:
+    # Where a bound makes the same number of both, the window holds nothing.
+    bound = min(max(verdict.raw, spec.minimum), spec.maximum)
+    if verdict.stabilized != verdict.raw and not (verdict.limit in _BOUNDS and bound == verdict.limited):
         holds.append(_window_text(verdict.raw, verdict.stabilized, windows))
     if verdict.limited != verdict.stabilized:
         holds.append(_limit_text(state, spec, Limited(verdict.limited, verdict.limit), now))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.loop import Coming
 from kubetide.nodes.registry.arrivals import expected_arrival
-from kubetide.nodes.scale_up.pending.demand import lead_of
+from kubetide.nodes.scale_up.pending.demand import existing_pods, lead_of
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
 
@@ -23,9 +23,12 @@ def _orders(state: State, now: Instant) -> list[Coming]:
         if intent.due <= now or intent.workload.kind == "HorizontalPodAutoscaler":
             continue
         lead, workload = lead_of(state, intent), intent.workload
+        if existing_pods(state, workload) >= intent.replicas:
+            continue
         at = Instant(max(now, before(intent.due, lead)))
         subject = f"{workload.kind} {workload.namespace}/{workload.name}"
-        text = f"nodes are asked for, if {intent.replicas} replicas do not fit, {format_duration(lead)} before {format_rfc3339(intent.due)}"
+        replicas = "1 replica does" if intent.replicas == 1 else f"{intent.replicas} replicas do"
+        text = f"nodes are asked for, if {replicas} not fit, {format_duration(lead)} before {format_rfc3339(intent.due)}"
         found.append(
             Coming(at, subject, text, f"{intent.source}: {intent.why}" if intent.why else intent.source)
         )

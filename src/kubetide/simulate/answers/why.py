@@ -121,7 +121,7 @@ def answer_about(
     alone = None if explainer.alone is None or moments is run else partial(explainer.alone, subject)
     with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)
-        lines = _answer(explainer, state, subject, view, is_known=bool(decided))
+        lines = _answer(loop, explainer, state, subject, view, is_known=bool(decided))
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
     now = [one for one in decided if one.record.now == state.last.now]
@@ -143,10 +143,19 @@ def _told(one: PastDecision) -> Decided:
     return Decided(format_rfc3339(one.record.now), one.text, one.why)
 
 
-def _answer(explainer: Explainer, state: StateAt, subject: str, view: str, *, is_known: bool) -> list[str]:
+def _answer(
+    loop: Explaining, explainer: Explainer, state: StateAt, subject: str, view: str, *, is_known: bool
+) -> list[str]:
     try:
         return explainer.lines(state.core, subject, state.last.now, view)
     except KeyError:
+        # Decisions are known by name alone, and may be about an object of another kind: a group in the place of a node.
+        others = () if explainer.namespaced else loop.explainers
+        for other in others:
+            if subject in other.names(state.core):
+                raise WhyError(
+                    f"{subject} is no {explainer.kind}, but a {other.kind}: ask about {other.kind} {subject}"
+                ) from None
         if not is_known:
             raise _nothing(explainer.kind, subject, explainer.names(state.core), state.last.now) from None
         return [f"There is no {explainer.kind} {subject} any more at this time."]

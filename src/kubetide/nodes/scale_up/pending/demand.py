@@ -7,7 +7,7 @@ template; they are counted like pods, but get no events. A new source is one fun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Final
 
@@ -130,7 +130,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     for workload in sorted(intents):
         own = sets.get(workload, ())
         uids = [one.metadata.uid for one in own] or owners.get(workload, [])
-        existing = sum(state.held_pods.count_controlled_by(uid) for uid in uids)
+        existing = _count(state, uids)
         missing = missing_replicas(intents[workload].replicas, existing)
         if not missing:
             continue
@@ -149,6 +149,18 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
             ]
     state.memory.missing_since = missing_now
     return found
+
+
+def existing_pods(state: State, workload: Workload) -> int:
+    """Return how many pods of a workload exist."""
+    sets = _sets_by_workload(state).get(workload, ())
+    owners = {} if workload.kind in _WITH_SETS else _owners(state)
+    return _count(state, [one.metadata.uid for one in sets] or owners.get(workload, []))
+
+
+def _count(state: State, uids: Iterable[str]) -> int:
+    """Return how many pods these controllers have."""
+    return sum(state.held_pods.count_controlled_by(uid) for uid in uids)
 
 
 def lead_of(state: State, intent: Intent) -> Duration:
