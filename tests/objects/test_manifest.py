@@ -130,7 +130,8 @@ PLACE = "document 1: Deployment shop/web: "
         (
             "labels: {app: web}",
             "labels: {app: web, on: yes}",
-            f"web.yaml:10: {PLACE}spec.template.metadata.labels.true: Invalid value: true: expected a text, got true",
+            (f"web.yaml:10: {PLACE}spec.template.metadata.labels.true: Invalid value: true: expected a text, got true"
+            "; YAML reads yes, no, on and off as true and false, so write the word in quotes"),
         ),
         (
             "kind: Deployment",

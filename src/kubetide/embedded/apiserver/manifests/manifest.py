@@ -249,7 +249,14 @@ def _rule_problems(kind: Kind[Any], value: Json) -> list[tuple[str, str]]:
     if kind.namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
         value = {**value, "metadata": {**metadata, "namespace": "default"}}
     errors = validate(kind, defaults(kind, value))
-    return [(error.field, str(error).partition(": ")[2]) for error in errors]
+    return [(error.field, _with_quotes(str(error).partition(": ")[2])) for error in errors]
+
+
+def _with_quotes(problem: str) -> str:
+    """Return a problem with what to do about a word that YAML reads as a switch, such as ``updateMode: Off``."""
+    if problem.endswith(("expected a text, got true", "expected a text, got false")):
+        return f"{problem}; YAML reads yes, no, on and off as true and false, so write the word in quotes"
+    return problem
 
 
 def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, str]:
