@@ -63,6 +63,17 @@ def test_the_page_has_loops_groups_hpas_and_what_waits(waiting):
     assert "lower memory request from 8Gi to <= 3584Mi (group wide)" in pods["why"]
 
 
+def test_the_page_of_an_earlier_moment(waiting):
+    """Its time, its decisions, and questions about the same moment; the end alone can be watched."""
+    words = ["status", "--out", str(waiting), "--at", "00:05"]
+    page = CliRunner().invoke(cli, words).output
+    assert page.startswith("at 2026-03-02T00:05:00Z")
+    asked = f" --at 2026-03-02T00:05:00Z --out {waiting}"
+    assert [line.endswith(asked) for line in page.splitlines() if "ask: kubetide explain" in line] == [True]
+    refused = CliRunner().invoke(cli, [*words, "--watch"])
+    assert "--watch shows the end of the records" in refused.output
+
+
 def test_a_loop_that_is_silent_says_since_when(waiting, tmp_path):
     """Where a loop's records end and those of another go on, its state says so while the run goes on."""
     (tmp_path / "records").mkdir()

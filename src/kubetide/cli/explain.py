@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kubetide.cli.common.completing import complete_kind, complete_object, names_known
+from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.structured import TABLE, WIDE, output_option
 
@@ -23,12 +24,7 @@ _NAMED = 10
 @click.argument("kind", shell_complete=complete_kind)
 @click.argument("name", required=False, shell_complete=complete_object)
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of a pod or an HPA.")
-@click.option(
-    "--at",
-    metavar="TIME",
-    help="13:00 (the first tick in that minute), 13:00:40 or 2026-03-02T13:00:40Z (that whole second), or 90m "
-    "after the start of the run.  [default: the end]",
-)
+@at_option()
 @click.option(
     "--nodes",
     is_flag=True,
@@ -71,7 +67,6 @@ def command(
     keep_numpy_single_threaded()
     from kubetide.cli.common.kinds import WORKLOADS, kind_of
     from kubetide.cli.common.structured import structured
-    from kubetide.simulate.answers.when import read_moment, start_of_records
     from kubetide.simulate.answers.why import answer_about, answer_text, kinds_of, views_of
 
     records = out if (out / "records").is_dir() else None
@@ -92,13 +87,7 @@ def command(
                 f"{stated}/{name} names another namespace than --namespace {namespace}; state one"
             )
         namespace = stated
-    moment = None
-    if at is not None:
-        start = start_of_records(out)
-        try:
-            moment = read_moment(at, start)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--at") from error
+    moment = moment_at(at, out)
     if kind in WORKLOADS.values():
         kind, namespace, name = _scaler(out, f"{kind}/{namespace}/{name}", moment)
     view = "nodes" if nodes else ""

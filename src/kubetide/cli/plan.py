@@ -6,16 +6,13 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 
 
 @click.command("plan")
 @click.option("--ahead", default="1h", show_default=True, metavar="DURATION", help="How far to look ahead.")
-@click.option(
-    "--at",
-    metavar="TIME",
-    help="13:00, 13:00:40, 2026-03-02T13:00:40Z, or 90m after the start of the run.  [default: the end]",
-)
+@at_option()
 @click.option(
     "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
 )
@@ -39,7 +36,6 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
     keep_numpy_single_threaded()
     from kubetide.cli.common.structured import structured
     from kubetide.simulate.answers.ahead import plan_ahead, plan_text
-    from kubetide.simulate.answers.when import read_moment, start_of_records
     from kubetide.units.time import TimeFormatError, parse_duration
 
     try:
@@ -48,11 +44,5 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
         raise click.BadParameter(f"{ahead!r} is not a duration such as 90m", param_hint="--ahead") from error
     if length <= 0:
         raise click.BadParameter(f"{ahead!r} is not above 0", param_hint="--ahead")
-    moment = None
-    if at is not None:
-        try:
-            moment = read_moment(at, start_of_records(out))
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--at") from error
-    found = plan_ahead(out, length, moment)
+    found = plan_ahead(out, length, moment_at(at, out))
     click.echo(plan_text(found, length) if output == "text" else structured(found, output))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.offered_commands import commands_with_folder
 from kubetide.cli.common.structured import TABLE, WIDE, output_option, structured
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kubetide.loop import Cell, Table
     from kubetide.ports.clock import Clock
     from kubetide.simulate.answers.status import Status
+    from kubetide.simulate.answers.when import Moment
 
 _MOST_ROWS = 20
 _WIDEST = 100
@@ -24,6 +26,7 @@ _SECONDS = 5
 
 @click.command("status")
 @output_option(wide="all rows, and texts in full length")
+@at_option()
 @click.option("--watch", "-w", is_flag=True, help=f"Refresh it every {_SECONDS} seconds, until Ctrl-C.")
 @click.option(
     "--out",
@@ -32,20 +35,24 @@ _SECONDS = 5
     show_default=True,
     help="Folder that the run writes to.",
 )
-def command(output: str, watch: bool, out: Path) -> None:
+def command(output: str, at: str | None, watch: bool, out: Path) -> None:
     """Show loops, node groups, HPAs, what waits, is blocked or has a problem, and the last decisions on one page.
 
-    Reads the decision records of a run, also of a running one, and shows the state at their end.
+    Reads the decision records of a run, also of a running one, and shows the state at their end, or --at a time.
 
     \b
     Examples:
       kubetide status
       kubetide status --out monday -o json
+      kubetide status --at 12:20
       kubetide status --watch
     """  # noqa: D301  click marks paragraphs with the character, not with two
     keep_numpy_single_threaded()
+    moment = moment_at(at, out)
+    if watch and moment is not None:
+        raise click.UsageError("--watch shows the end of the records; leave out --at")
     if not watch:
-        click.echo(_page(out, output))
+        click.echo(_page(out, output, moment))
         return
     from kubetide.runtime.timing.clock import run_real
     from kubetide.units.time import seconds
@@ -60,13 +67,14 @@ def command(output: str, watch: bool, out: Path) -> None:
     run_real(main)
 
 
-def _page(out: Path, form: str) -> str:
+def _page(out: Path, form: str, at: Moment | None = None) -> str:
     from kubetide.simulate.answers.status import status_of
 
-    status, tables = status_of(out)
+    status, tables = status_of(out, at)
     if form not in (TABLE, WIDE):
         return structured(status, form)
-    return commands_with_folder(out, status_text(status, tables, whole=form == WIDE))
+    text = status_text(status, tables, whole=form == WIDE)
+    return commands_with_folder(out, text, None if at is None else status.at)
 
 
 def status_text(status: Status, tables: Sequence[Table], *, whole: bool = False) -> str:
