@@ -23,6 +23,17 @@ def test_every_page_is_in_the_nav_once():
     assert sorted(named) == sorted(there)
 
 
+def test_every_page_is_linked_where_there_is_no_nav():
+    """A browser of the repository has no nav: the first page, or the one on how it is built, links to each page."""
+    first = [DOCS / "index.md", DOCS / "how" / "index.md"]
+    linked = {
+        (page.parent / link).resolve()
+        for page in first
+        for link in re.findall(r"\]\(([^)#]+\.md)", page.read_text(encoding="utf-8"))
+    }
+    assert {DOCS / name for name in nav_pages()} - linked == {first[0]}
+
+
 @pytest.mark.parametrize("name", nav_pages())
 def test_links_and_anchors_of_a_page_lead_somewhere(name):
     """Relative links lead to files below docs/, their anchors to headings."""
