@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -119,6 +121,26 @@ def test_a_vpa_of_a_run_without_its_loops_is_stored(tmp_path):
 
     one = scenario(VPA % "Recreate", loops=("horizontal",))
     assert played(one, tmp_path, look).status.recommendation is None
+
+
+def test_the_answer_about_a_vpa_has_its_pods(tmp_path):
+    """What the recommender says ends with what the updater says of the pods, at the same time; without it, nothing does."""
+    for name, loops in (("both", LOOPS), ("alone", ("horizontal", "recommender"))):
+        run_simulation(
+            scenario(VPA % "Recreate", duration="6m", loops=loops),
+            base=tmp_path,
+            out=tmp_path / name,
+            seed=3,
+            warn=pytest.fail,
+        )
+    both, alone = (
+        explain_object(tmp_path / name, "vpa", "web", namespace="default", at=None).splitlines()[1]
+        for name in ("both", "alone")
+    )
+    assert re.fullmatch(r"  It recommends cpu \S+ and memory \S+ for main: nothing holds it back\.", alone)
+    assert re.fullmatch(
+        r"  It recommends cpu \S+ and memory \S+ for main: nothing holds it back\. .* 3 pods .*", both
+    )
 
 
 def test_a_workload_with_a_vpa_alone_is_answered_with_its_name(tmp_path):

@@ -45,6 +45,7 @@ class Explainer(NamedTuple):
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
         alone: Makes a core that follows one subject alone, with the same results in less time; None where there is none.
         targets_alone: Makes a core that answers ``targets`` only, with the same results in less time.
+        continued_by: The loop whose ``Continuation`` ends the first line of the answer, where it is recorded.
     """
 
     kind: str
@@ -56,6 +57,19 @@ class Explainer(NamedTuple):
     targets: Callable[[Any], dict[str, str]] | None = None
     alone: Callable[[str], OneObjectCore] | None = None
     targets_alone: Callable[[], OneObjectCore] | None = None
+    continued_by: str = ""
+
+
+class Continuation(NamedTuple):
+    """What a loop adds to the answer of another one.
+
+    Attributes:
+        kind: Of the other loop's explainer.
+        sentence: Returns it, of this loop's core, which it only reads, a subject and the time; empty for nothing.
+    """
+
+    kind: str
+    sentence: Callable[[Any, str, Instant], str]
 
 
 class Explaining(NamedTuple):
@@ -66,12 +80,14 @@ class Explaining(NamedTuple):
         core: Makes a fresh core; None for a loop that records nothing.
         vocabulary: Its reasons.
         explainers: What can be asked about.
+        continuations: What it adds to answers of other loops.
     """
 
     name: str
     core: Callable[[], Core] | None
     vocabulary: Vocabulary
     explainers: tuple[Explainer, ...] = ()
+    continuations: tuple[Continuation, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +105,7 @@ class LoopEntry(Generic[S]):
         roles: What it asks of the API server.
         lease: The name of the Lease whose holder alone acts; empty for a loop whose replicas all act.
         series: Adds the loop's series; returns what is called with its records. None for a loop without any.
-        explainers: What can be asked about.
+        explainers, continuations: What can be asked about, and what it adds to answers of other loops.
         status: What it shows on the page of ``kubetide status``; None for nothing but its ticks and decisions.
         outlook: What it foresees, for ``kubetide plan``; None for nothing.
         needs_cloud: Whether it cannot run without node groups.
@@ -110,6 +126,7 @@ class LoopEntry(Generic[S]):
     lease: str = "kubetide"
     series: Callable[[Registry, Any, Clock], Listener] | None = None
     explainers: tuple[Explainer, ...] = ()
+    continuations: tuple[Continuation, ...] = ()
     status: Overview | None = None
     outlook: Outlook | None = None
     needs_cloud: bool = False
@@ -121,4 +138,4 @@ class LoopEntry(Generic[S]):
     @property
     def explaining(self) -> Explaining:
         """The part that answers from records."""
-        return Explaining(self.name, self.core, self.vocabulary, self.explainers)
+        return Explaining(self.name, self.core, self.vocabulary, self.explainers, self.continuations)

@@ -122,6 +122,8 @@ def answer_about(
     with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)
         lines = _answer(loop, explainer, state, subject, view, is_known=bool(decided))
+    if explainer.continued_by:
+        lines[0] = f"{lines[0]} {_continuation(moments, explainer, subject, at)}".rstrip()
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
     now = [one for one in decided if one.record.now == state.last.now]
@@ -137,6 +139,22 @@ def answer_about(
         before=tuple(map(_told, shown)),
         is_cut=len(shown) < len(before),
     )
+
+
+def _continuation(moments: Moments, explainer: Explainer, subject: str, at: Moment | None) -> str:
+    """Return what another loop adds to the answer about an object; empty if it was not there, or has nothing to add."""
+    if explainer.continued_by not in recorded_loops(moments.folder):
+        return ""
+    other = explaining(explainer.continued_by)
+    try:
+        with moments.state(other.name, at) as state:
+            return " ".join(
+                one.sentence(state.core, subject, state.last.now)
+                for one in other.continuations
+                if one.kind == explainer.kind
+            )
+    except NotBegun:
+        return ""
 
 
 def _told(one: PastDecision) -> Decided:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.loop import Explainer, Explaining
+from kubetide.loop import Continuation, Explainer, Explaining
 from kubetide.objects.meta import Key
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.time import Instant
 from kubetide.vertical.resources.policies import WITHOUT_UPDATES, update_mode
 from kubetide.vertical.updater.core import UpdaterCore
+from kubetide.vertical.updater.overview import pods_of_vpa
 from kubetide.vertical.updater.reasons import VOCABULARY, explain_pod
 from kubetide.vertical.updater.rules.controlled import controlled_pods
 from kubetide.vertical.updater.state import State
@@ -64,4 +65,5 @@ EXPLAINING: Final = Explaining(
             namespaced=True,
         ),
     ),
+    continuations=(Continuation("vpa", pods_of_vpa),),
 )

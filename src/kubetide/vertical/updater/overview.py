@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kubetide.explain.reasons import Reason
@@ -31,21 +31,60 @@ _COLUMNS: Final = ("vpa", "pods", "why they wait", "more")
 
 
 def _tables(core: UpdaterCore, now: Instant) -> tuple[Table, ...]:
+    rows = [
+        (owner, len(pods), why, f"ask: kubetide explain update {min(pods)}")
+        for (owner, why), pods in sorted(_waiting(core, now).items())
+    ]
+    return (Table("pods with outdated requests", _COLUMNS, tuple(rows)),)
+
+
+def pods_of_vpa(core: UpdaterCore, subject: str, now: Instant) -> str:
+    """Return how many pods of a VPA wait to be changed, and why; empty for a VPA that changes no running pod."""
+    pods = next((pods for vpa, pods in _controlled(core) if "/".join(key_of(vpa)) == subject), [])
+    if not pods:
+        return ""
+    total, parts = len(pods), []
+    for (owner, why), names in sorted(_waiting(core, now).items()):
+        if owner == subject:
+            said, waits = _share(len(names), total, "is", "are"), "waits" if len(names) == 1 else "wait"
+            parts.append(f"{said} to be changed and {waits}: {why or 'the last loop gave no reason'}.")
+    last = _last_by_subject(core.reasons)
+    mine = [last.get("/".join(key_of(pod))) for pod in pods]
+    if done := sum(one is not None and one.code in _DONE for one in mine):
+        parts.append(f"{_share(done, total, 'was', 'were')} changed just now.")
+    if parts:
+        return " ".join(parts)
+    reasons = {_text(one) for one in mine}
+    why = reasons.pop() if len(reasons) == 1 else ""
+    none = "Its pod is not" if total == 1 else f"None of its {total} pods is"
+    return f"{none} to be changed now{f': {why}' if why else ''}."
+
+
+def _share(count: int, total: int, singular: str, plural: str) -> str:
+    """Return how many of the pods, with the verb."""
+    if total == 1:
+        return f"Its pod {singular}"
+    pods = f"{count} of its {total} pods" if count < total else f"All its {total} pods"
+    return f"{pods} {singular if count == 1 else plural}"
+
+
+def _waiting(core: UpdaterCore, now: Instant) -> dict[tuple[str, str], list[str]]:
+    """Return the pods whose requests are to change and that wait for it, by VPA and by what they wait for."""
     last = _last_by_subject(core.reasons)
     waiting: dict[tuple[str, str], list[str]] = {}
-    for vpa, pods in controlled_pods(core.state, _say_nothing):
-        owner = f"{vpa.metadata.namespace}/{vpa.metadata.name}"
+    for vpa, pods in _controlled(core):
+        owner = "/".join(key_of(vpa))
         for pod in pods:
             subject = "/".join(key_of(pod))
             mine = last.get(subject)
             if (mine is None or mine.code not in _DONE) and _is_to_change(core.state, vpa, pod, now):
                 why = _text(mine or last.get(owner) or last.get(LOOP_SUBJECT))
                 waiting.setdefault((owner, why), []).append(subject)
-    rows = [
-        (owner, len(pods), why, f"ask: kubetide explain update {min(pods)}")
-        for (owner, why), pods in sorted(waiting.items())
-    ]
-    return (Table("pods with outdated requests", _COLUMNS, tuple(rows)),)
+    return waiting
+
+
+def _controlled(core: UpdaterCore) -> Iterable[tuple[VerticalPodAutoscaler, list[Pod]]]:
+    return controlled_pods(core.state, _say_nothing)
 
 
 def _last_by_subject(reasons: Sequence[Reason]) -> dict[str, Reason]:
