@@ -32,7 +32,7 @@ from kubetide.objects.kinds import (
 from kubetide.ports.errors import Forbidden
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
-from kubetide.units.time import parse_rfc3339, seconds
+from kubetide.units.time import Instant, parse_rfc3339, seconds
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -61,7 +61,7 @@ class Refusing:
 
 
 def gathered(cluster, clock):
-    return gather(cluster, clock.now(), cloud=None, settings=Settings(), recommender=RecommenderSettings())
+    return gather(cluster, clock.now, cloud=None, settings=Settings(), recommender=RecommenderSettings())
 
 
 async def prepared(clock, *more):
@@ -104,6 +104,26 @@ def test_an_embedded_cluster_is_read_and_diagnosed():
         ("warning", "budgets", "PodDisruptionBudget shop/never"),
         ("info", "group-maximum", "node group spot"),
     ]
+
+
+def test_the_time_is_asked_once_the_objects_are_read():
+    """Only an answer tells the server's clock; ages are of whole seconds."""
+    asked = []
+
+    class Watched(Refusing):
+        async def list(self, kind, **selectors):
+            asked.append(kind.plural)
+            return await self._inner.list(kind, **selectors)
+
+    async def main(clock):
+        def now():
+            assert "pods" in asked
+            return Instant(START + 700_000_000)
+
+        cluster = Watched(await prepared(clock))
+        return await gather(cluster, now, cloud=None, settings=Settings(), recommender=RecommenderSettings())
+
+    assert run_virtual(main, start=START).now == START
 
 
 def test_what_may_not_be_read_is_reported():

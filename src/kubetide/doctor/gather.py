@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
@@ -44,7 +44,7 @@ from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError, NotFound
 from kubetide.runtime.handover.ownership import MANAGED_HPAS, OWN, view_of
-from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
+from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339, seconds
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 _FIELDS: Final[dict[str, Kind[Any]]] = {
@@ -78,7 +78,7 @@ _LEASE_NAMES: Final = ("cluster-autoscaler", "karpenter-leader-election")
 
 async def gather(
     cluster: Cluster,
-    now: Instant,
+    now: Callable[[], Instant],
     *,
     cloud: Cloud | None,
     settings: Settings,
@@ -88,7 +88,8 @@ async def gather(
 
     Args:
         cluster: What is read.
-        now: The time by which leases and ages are compared.
+        now: Returns the time by which leases and ages are compared, by the API server's clock; asked once the objects are
+            read, and used in whole seconds.
         cloud: Whose groups are read; None for none.
         settings, recommender: Of the node loop, and of the loop that recommends requests.
     """
@@ -110,8 +111,9 @@ async def gather(
             groups = await cloud.refresh()
         except CloudError as error:
             unread["node groups"] = str(error)
+    read_at = now()
     return Snapshot(
-        now=now,
+        now=Instant(read_at - read_at % seconds(1)),
         **found,
         groups=tuple(groups),
         group_statuses=await _statuses(cluster, settings),

@@ -51,7 +51,9 @@ def snapshot_of_cluster(config: RunConfig) -> Snapshot:
                 cloud = await stack.enter_async_context(open_cloud(run, settings, clock, cluster))
                 await _answering(cloud, clock)
             recommender = config.loops.of(RecommenderSettings)
-            return await gather(cluster, clock.now(), cloud=cloud, settings=settings, recommender=recommender)
+            return await gather(
+                cluster, cluster.skew.server_now, cloud=cloud, settings=settings, recommender=recommender
+            )
 
     return run_real(main)
 
@@ -82,7 +84,7 @@ def snapshot_of_scenario(
         await world.run()
         recommender = loops.of(RecommenderSettings)
         return await gather(
-            world.cluster, clock.now(), cloud=world.cloud, settings=settings, recommender=recommender
+            world.cluster, clock.now, cloud=world.cloud, settings=settings, recommender=recommender
         )
 
     return run_virtual(main, start=before(start, parse_duration(scenario.warm_up)))
