@@ -56,6 +56,7 @@ def test_kubectls_short_names(out, short, kind):
         (["simulte"], "no such command 'simulte'; did you mean simulate?"),
         (["xyzzy"], "no such command 'xyzzy'; `kubetide --help` lists the commands"),
         (["explain", "depoly", "web"], "did you mean deploy?"),
+        (["explain", "cronjob", "web"], "no loop scales a cronjob: ask about one of its pods"),
         (["explain", "pod"], "which pod? write pod NAME or pod/NAME"),
         (["explain", "hpa"], "which hpa? write hpa NAME or hpa/NAME; there are default/web"),
         (["explain", "deploy", "wbe"], "nothing scales Deployment default/wbe; did you mean default/web?"),

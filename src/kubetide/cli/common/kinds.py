@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 import click
 
@@ -35,6 +36,9 @@ WORKLOADS = {
 }
 """What is explained by the HPA that scales it."""
 
+_UNSCALED: Final = frozenset({"job", "jobs", "cronjob", "cronjobs", "cj", "daemonset", "daemonsets", "ds"})
+"""Workloads that nothing scales; of their pods there are answers."""
+
 
 def kind_of(word: str, kinds: Collection[str]) -> str:
     """Return what a word stands for: one of these kinds, or a kind of workload. Raises BadParameter with what is near."""
@@ -46,6 +50,10 @@ def kind_of(word: str, kinds: Collection[str]) -> str:
         return kind
     import difflib
 
+    if lower in _UNSCALED:
+        raise click.BadParameter(f"no loop scales a {word}: ask about one of its pods", param_hint="KIND")
     near = difflib.get_close_matches(lower, [*kinds, *SHORT, *WORKLOADS], n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    raise click.BadParameter(f"{word!r} is not one of {', '.join(kinds)}{hint}", param_hint="KIND")
+    raise click.BadParameter(
+        f"{word!r} is not one of {', '.join(kinds)}, deploy, sts, rs{hint}", param_hint="KIND"
+    )
