@@ -351,8 +351,7 @@ def said(snapshot: Snapshot, pod_class: PodClass) -> str:
     listed = ", ".join(sorted(f"{number} {reason}" for reason, number in codes.items()))
     said_first = f"{_NO_CLAIMS}, " if snapshot.facts.minor < 37 else ""
     return (
-        f"{why_nowhere(snapshot, pod_class)} "
-        f"{said_first}preemption: 0/{count} nodes are available: {listed}."
+        f"{why_nowhere(snapshot, pod_class)} {said_first}preemption: 0/{count} nodes are available: {listed}."
     )
 
 
