@@ -92,6 +92,20 @@ def test_the_way_back_from_zero(version, gates, comes_back):
     play(story, kubernetes_version=version, gates=gates)
 
 
+@pytest.mark.parametrize(("version", "replicas"), [("1.36", 2), ("1.37", 4)])
+def test_the_first_look(version, replicas):
+    """1.37 looks at all HPAs when it starts, 1.36 a period later."""
+
+    async def story(world):
+        world.usage.milli = 200
+        await world.add()
+        async with world.running():
+            await world.clock.sleep(seconds(1))
+            return await world.replicas()
+
+    assert play(story, kubernetes_version=version) == replicas
+
+
 @pytest.mark.parametrize(
     ("version", "said"),
     [("1.36", "hits: Ingress on default main/"), ("1.37", "hits on Ingress default/main: ")],

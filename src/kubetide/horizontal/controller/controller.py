@@ -56,8 +56,6 @@ class HorizontalController(BaseLoop):
     """
 
     name = LOOP
-    ticks_at_once = False
-    """The first tick comes a period after the caches are there, as upstream's resync."""
 
     def __init__(
         self,
@@ -86,6 +84,8 @@ class HorizontalController(BaseLoop):
             advises: Whether others scale: then their changes count for the rate limits, as if they were its own.
         """
         super().__init__()
+        # With v1.36 HPAs are looked at first a period after they have come to be known.
+        self.ticks_at_once = settings.minor >= 37
         self._clock = clock
         self._recorder = recorder
         self._board = board
