@@ -51,7 +51,15 @@ INERT_SAMPLES = (
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": _meta("small"),
-        "spec": {"hard": {"requests.cpu": "4", "limits.cpu": "8"}},
+        "spec": {
+            "hard": {"requests.cpu": "4", "limits.cpu": "8"},
+            "scopes": ["NotTerminating"],
+            "scopeSelector": {
+                "matchExpressions": [
+                    {"scopeName": "PriorityClass", "operator": "In", "values": ["high", "medium"]}
+                ]
+            },
+        },
         "status": {
             "hard": {"requests.cpu": "4", "limits.cpu": "8"},
             "used": {"requests.cpu": "1", "limits.cpu": "2"},

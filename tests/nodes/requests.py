@@ -6,6 +6,7 @@ from tests.nodes.frozen import LONG_AGO, START, World, convert, group, node, pod
 
 from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.objects.capacity import CapacityBuffer, CapacityQuota, PodTemplateObject, ProvisioningRequest
+from kubetide.objects.quota import ResourceQuota
 from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339
 
@@ -57,6 +58,17 @@ def quota(name, resources, selector=None):
     return convert({"metadata": {**_meta(name, LONG_AGO), "namespace": ""}, "spec": spec}, CapacityQuota)
 
 
+def resource_quota(name, hard, used=None, *, scopes=(), expressions=(), namespace="default"):
+    """A ResourceQuota in force; expressions are (scope, operator, values)."""
+    selectors = [{"scopeName": one, "operator": how, "values": list(of)} for one, how, of in expressions]
+    body = {
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"},
+        "spec": {"hard": hard, "scopes": list(scopes), "scopeSelector": {"matchExpressions": selectors}},
+        "status": {"hard": hard, "used": used or {}},
+    }
+    return convert(body, ResourceQuota)
+
+
 def conditions_of(status):
     """Return status, reason and message of each condition, by its type."""
     return {one.type: (one.status, one.reason, one.message) for one in status.conditions or ()}
@@ -67,6 +79,7 @@ def world(
     requests=(),
     buffers=(),
     quotas=(),
+    resource_quotas=(),
     templates=(),
     nodes=("n1",),
     groups=None,
@@ -80,6 +93,7 @@ def world(
         provisioning_requests=tuple(requests),
         capacity_buffers=tuple(buffers),
         capacity_quotas=tuple(quotas),
+        resource_quotas=tuple(resource_quotas),
     )
     return World(
         groups=groups or [group("g", nodes=nodes)],

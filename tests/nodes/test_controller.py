@@ -17,9 +17,10 @@ from kubetide.objects.kinds import (
     POD_TEMPLATES,
     PODS,
     PROVISIONING_REQUESTS,
+    RESOURCE_QUOTAS,
 )
 from kubetide.plan.board import Intent, Workload
-from kubetide.ports.errors import ApiError
+from kubetide.ports.errors import ApiError, Forbidden
 from kubetide.testing import builders
 from kubetide.units.time import after, minutes, seconds
 
@@ -273,6 +274,76 @@ def test_a_template_whose_update_was_refused_is_updated_by_the_next_tick():
 
     world = play(story, wrap=OneRefusal, capacity_buffer_controller_enabled=True)
     assert replayed(world) > 3
+
+
+class NoQuotas:
+    """A cluster that refuses to list ResourceQuotas, as RBAC refuses it."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    async def list(self, kind, **where):
+        if kind is RESOURCE_QUOTAS:
+            raise Forbidden('resourcequotas is forbidden: User "x" cannot list resource "resourcequotas"')
+        return await self._cluster.list(kind, **where)
+
+
+async def set_quota(world, hard):
+    status = {"status": {"hard": hard, "used": {}}}
+    await world.cluster.patch(RESOURCE_QUOTAS, "team", status, namespace="default", subresource="status")
+
+
+async def make_buffer_in_quota(world):
+    """Make a buffer of five pods of a node each, and a quota that leaves two."""
+    for body in definitions():
+        await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+    await world.cluster.create(RESOURCE_QUOTAS, {"metadata": {"name": "team"}}, namespace="default")
+    await set_quota(world, {"requests.cpu": "3"})
+    worker = {"metadata": {"name": "worker"}, "template": {"spec": builders.pod_spec(cpu="1500m")}}
+    await world.cluster.create(POD_TEMPLATES, worker, namespace="default")
+    room = {"metadata": {"name": "room"}, "spec": {"podTemplateRef": {"name": "worker"}, "replicas": 5}}
+    await world.cluster.create(CAPACITY_BUFFERS, room, namespace="default")
+
+
+BUFFERS = {"capacity_buffer_controller_enabled": True, "capacity_buffer_pod_injection_enabled": True}
+
+
+def test_a_buffer_follows_its_quota():
+    """Nodes are bought for the pods that the quota leaves, more once it grows, and the records replay."""
+
+    async def story(world):
+        await make_buffer_in_quota(world)
+        await world.after(minutes(5))
+        assert len(world.nodes) == 2
+        await set_quota(world, {"requests.cpu": "6"})
+        await world.after(minutes(5))
+        assert len(world.nodes) == 4
+        found = await world.cluster.get(CAPACITY_BUFFERS, "room", namespace="default")
+        condition = condition_of(found.status.conditions, "LimitedByQuotas")
+        assert (condition.status, condition.message) == (
+            "True",
+            "Buffer replicas limited from 5 to 4 due to quotas: team",
+        )
+        await world.cluster.delete(RESOURCE_QUOTAS, "team", namespace="default")
+        await world.after(minutes(5))
+        assert len(world.nodes) == 5
+
+    assert replayed(play(story, full_every=7, **BUFFERS)) > 20
+
+
+def test_a_cluster_that_refuses_quotas_is_served_without_them():
+    """The loop goes on, all of the buffer is bought, and nothing but the quotas is unread."""
+
+    async def story(world):
+        await make_buffer_in_quota(world)
+        await world.after(minutes(5))
+        assert len(world.nodes) == 5
+        assert world.controller.state.capacity.unread == (RESOURCE_QUOTAS.plural,)
+
+    assert replayed(play(story, wrap=NoQuotas, **BUFFERS)) > 5
 
 
 def test_a_template_that_was_there_before_becomes_the_buffer_s():

@@ -19,7 +19,7 @@ from kubetide.nodes.scale_up.pending.demand import SOURCES, check_sources, named
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings
-from kubetide.objects.kinds import CAPACITY_KINDS, DEPLOYMENTS, DEVICE_KINDS, VOLUME_KINDS
+from kubetide.objects.kinds import CAPACITY_KINDS, DEPLOYMENTS, DEVICE_KINDS, RESOURCE_QUOTAS, VOLUME_KINDS
 from kubetide.ports.clock import Clock
 from kubetide.ports.plugins import Plugin, PluginNotUsable
 from kubetide.scheduling.scheduler_config import scheduler_config_problems
@@ -89,7 +89,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     outlook=_ahead,
     needs_cloud=True,
     reads_board=True,
-    optional_kinds=(DEPLOYMENTS, *VOLUME_KINDS, *DEVICE_KINDS, *CAPACITY_KINDS),
+    optional_kinds=(DEPLOYMENTS, *VOLUME_KINDS, *DEVICE_KINDS, *CAPACITY_KINDS, RESOURCE_QUOTAS),
     # In a simulated run the loops share one plan.
     simulated_flags={"demand-sources": "pending,intents"},
 )

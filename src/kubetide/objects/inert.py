@@ -13,10 +13,6 @@ class ServiceAccount(ApiObject):
     pass
 
 
-class ResourceQuota(ApiObject):
-    pass
-
-
 class Ingress(ApiObject):
     pass
 

@@ -21,7 +21,6 @@ from kubetide.objects.inert import (
     Ingress,
     IngressClass,
     NetworkPolicy,
-    ResourceQuota,
     Secret,
     ServiceAccount,
 )
@@ -30,6 +29,7 @@ from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.quota import ResourceQuota
 from kubetide.objects.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubetide.objects.service import Service
@@ -327,7 +327,7 @@ INERT_KINDS: tuple[Kind[Any], ...] = (
     CLUSTER_ROLES,
     CLUSTER_ROLE_BINDINGS,
 )
-"""What applications and charts bring beside workloads: stored and shown. Services spread pods and Roles grant rights; the rest has no effect."""
+"""What applications and charts bring beside workloads: stored and shown. Services spread pods, Roles grant rights, ResourceQuotas limit CapacityBuffers; the rest has no effect."""
 _VERTICAL = "autoscaling.k8s.io"
 VPAS = Kind(
     _VERTICAL,

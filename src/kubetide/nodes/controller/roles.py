@@ -43,7 +43,7 @@ NODES: Final = Role(
             ("capacitybuffers", "capacityquotas", "provisioningrequests"),
             value=_VALUE,
         ),
-        Grant(CACHED, "", ("podtemplates",), value=_VALUE),
+        Grant(CACHED, "", ("podtemplates", "resourcequotas"), value=_VALUE),
         Grant(
             ("patch",),
             _CAPACITY,

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
-from kubetide.nodes.capacity.buffers.names import READY
+from kubetide.nodes.capacity.buffers.limiting import limits_of, quotas_unread
+from kubetide.nodes.capacity.buffers.names import LIMITED, READY
+from kubetide.nodes.capacity.buffers.quotas import QuotaLimit
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
@@ -15,10 +17,11 @@ from kubetide.nodes.scale_up.orchestrator import open_tick
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
-from kubetide.objects.capacity import CapacityBuffer, condition_of
+from kubetide.objects.capacity import CapacityBuffer, condition_of, is_true
 from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.objects.meta import Key, controller_of, key_of
 from kubetide.objects.pod import Pod
+from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant
 
 NO_INJECTION: Final = "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"
@@ -64,6 +67,7 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
         + f" ({one.last_transition_time})"
         for one in buffer.status.conditions or ()
     ]
+    lines += _quota_lines(state, buffer)
     _, tick = _open(state, now)
     found = _capacities(tick, [buffer])[key]
     total = found.there + found.coming + found.missing
@@ -82,6 +86,29 @@ def missing_lines(state: State, found: BufferCapacity, now: Instant) -> list[str
     copy, tick = _open(state, now)
     tick.demand.pods = list(found.left)
     return group_lines(copy, tick, now)
+
+
+def _quota_lines(state: State, buffer: CapacityBuffer) -> list[str]:
+    """Return why the buffer has no more pods, a line for each ResourceQuota that leaves no more; none if none limits it."""
+    if not state.settings.capacity_buffer_controller_enabled:
+        return []
+    if quotas_unread(state):
+        return [
+            "ResourceQuotas cannot be read: a buffer that one has limited stays so, others are not limited"
+        ]
+    if not is_true(buffer.status.conditions, LIMITED):
+        return []
+    return [_quota_line(one) for one in limits_of(state, buffer) if one.pods <= (buffer.status.replicas or 0)]
+
+
+def _quota_line(limit: QuotaLimit) -> str:
+    quota, name = limit.quota, limit.resource
+    hard, used = (quota.status.hard or {})[name], (quota.status.used or {}).get(name, 0)
+    reserved = Quantity(limit.reserved, -9, Quantity.parse(hard).format)
+    return (
+        f"quota {quota.metadata.name} limits it to {limit.pods}: {name} {hard}, {used} used, "
+        f"{reserved} reserved by older buffers"
+    )
 
 
 def capacity_of_buffers(state: State, now: Instant) -> dict[Key, BufferCapacity]:

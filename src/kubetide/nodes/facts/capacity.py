@@ -1,4 +1,4 @@
-"""Capacity requests and the PodTemplates that they name, reduced to the fields that the loop reads."""
+"""Capacity requests, the PodTemplates that they name and the ResourceQuotas that limit them, reduced to the fields that the loop reads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from kubetide.objects.kinds import (
     CAPACITY_QUOTAS,
     POD_TEMPLATES,
     PROVISIONING_REQUESTS,
+    RESOURCE_QUOTAS,
     Kind,
 )
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Pod, PodTemplate
+from kubetide.objects.quota import ResourceQuota
 from kubetide.scheduling import HeldObjects
 
 _FIELDS: Final[dict[str, Kind[Any]]] = {
@@ -27,12 +29,13 @@ _FIELDS: Final[dict[str, Kind[Any]]] = {
     "provisioning_requests": PROVISIONING_REQUESTS,
     "capacity_buffers": CAPACITY_BUFFERS,
     "capacity_quotas": CAPACITY_QUOTAS,
+    "resource_quotas": RESOURCE_QUOTAS,
 }
 CAPACITY_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in _FIELDS.values()}
 
 
 class CapacityChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
-    """New or changed PodTemplates, ProvisioningRequests, CapacityBuffers and CapacityQuotas."""
+    """New or changed PodTemplates, ProvisioningRequests, CapacityBuffers, CapacityQuotas and ResourceQuotas."""
 
     kinds = _FIELDS
 
@@ -40,6 +43,7 @@ class CapacityChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     capacity_quotas: tuple[CapacityQuota, ...] = ()
+    resource_quotas: tuple[ResourceQuota, ...] = ()
 
 
 class KnownCapacity(KnownObjects[HeldObjects]):
@@ -72,6 +76,14 @@ class KnownCapacity(KnownObjects[HeldObjects]):
         held = self.of(CAPACITY_QUOTAS)
         return [held[key] for key in sorted(held)]
 
+    def resource_quotas(self) -> dict[str, list[ResourceQuota]]:
+        """Return the ResourceQuotas of each namespace that has some, in order of name."""
+        held = self.of(RESOURCE_QUOTAS)
+        found: dict[str, list[ResourceQuota]] = {}
+        for key in sorted(held):
+            found.setdefault(key[0], []).append(held[key])
+        return found
+
     def template(self, namespace: str, name: str) -> PodTemplateObject | None:
         """Return the PodTemplate of that name, or None."""
         found: PodTemplateObject | None = self.of(POD_TEMPLATES).get((namespace, name))
@@ -90,6 +102,7 @@ def kinds_read(settings: Settings) -> tuple[Kind[Any], ...]:
     found: list[Kind[Any]] = [POD_TEMPLATES] if requests or buffers else []
     found += [PROVISIONING_REQUESTS] if requests else []
     found += [CAPACITY_BUFFERS] if buffers else []
+    found += [RESOURCE_QUOTAS] if settings.capacity_buffer_controller_enabled else []
     return (*found, CAPACITY_QUOTAS) if settings.capacity_quotas_enabled else tuple(found)
 
 
@@ -108,6 +121,8 @@ def slim_capacity(item: Any) -> Any:
         return PodTemplateObject(
             metadata=replace(slim, resource_version=""), template=slim_template(item.template)
         )
+    if isinstance(item, ResourceQuota):
+        return replace(item, metadata=replace(slim, resource_version=""))
     return replace(item, metadata=slim)
 
 

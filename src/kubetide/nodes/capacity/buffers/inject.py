@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kubetide.nodes.capacity.buffers.limiting import within_quotas
 from kubetide.nodes.capacity.buffers.names import (
     ACTIVE,
     EMPTY_MESSAGE,
@@ -22,6 +23,7 @@ from kubetide.nodes.capacity.buffers.names import (
     SAFE_TO_EVICT,
     template_name,
 )
+from kubetide.nodes.capacity.buffers.quotas import QuotaReservations
 from kubetide.nodes.capacity.buffers.translate import is_managed, translate, with_condition
 from kubetide.nodes.decision import Write
 from kubetide.nodes.facts.statuses import status_write
@@ -42,11 +44,13 @@ def update_buffers(state: State, now: Instant) -> tuple[Write, ...]:
     settings = state.settings
     before = state.capacity.buffers
     writes: list[Write] = []
+    reservations = QuotaReservations(state.capacity.resource_quotas())
     _forget_templates(state)
     for buffer in before if settings.capacity_buffer_controller_enabled else ():
         if is_managed(buffer):
             updated, copy = translate(state, buffer, now)
-            state.capacity.put(updated, CAPACITY_BUFFERS)
+            limited = within_quotas(state, buffer, updated, reservations, now)
+            state.capacity.put(limited, CAPACITY_BUFFERS)
             writes += [copy] if copy is not None else []
     for buffer in state.capacity.buffers if settings.capacity_buffer_pod_injection_enabled else ():
         if _is_served(state, buffer):

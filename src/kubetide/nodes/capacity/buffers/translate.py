@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from kubetide.nodes.capacity.buffers.names import (
     ACTIVE,
-    LIMITED,
-    LIMITED_REASON,
     NO_COUNT,
     NOT_READY,
     NOT_READY_REASON,
@@ -93,12 +91,8 @@ def translate(
         provisioning_strategy=buffer.spec.provisioning_strategy or ACTIVE,
         conditions=buffer.status.conditions,
     )
-    ready = with_condition(
-        replace(buffer, status=status), READY, now, reason=READY_REASON, message=READY_MESSAGE, holds=True
-    )
-    generation = buffer.metadata.generation
     return with_condition(
-        ready, LIMITED, now, reason=LIMITED_REASON, message="", holds=False, generation=generation
+        replace(buffer, status=status), READY, now, reason=READY_REASON, message=READY_MESSAGE, holds=True
     ), copy
 
 
