@@ -17,10 +17,10 @@ from kubetide.simulate.scenarios.scenario import load_scenario
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def played(name, out, **changes):
+def played(name, out, warn=pytest.fail, **changes):
     """Run an example; return its summary, the core after the last record, and all reasons."""
     scenario = msgspec.structs.replace(load_scenario(EXAMPLES / f"{name}.yaml"), **changes)
-    result = run_simulation(scenario, base=EXAMPLES, out=out, seed=1, warn=pytest.fail)
+    result = run_simulation(scenario, base=EXAMPLES, out=out, seed=1, warn=warn)
     core, reasons, last = NodesCore(), [], None
     for record in read_records(out, "nodes"):
         core.apply(bytes(record.state), full=record.full)
@@ -67,3 +67,28 @@ def test_a_remembered_shortage_ends_the_search_for_capacity_earlier(tmp_path):
         assert len(failed) == orders
         waits[memory] = result.summary.pending_pod_minutes
     assert waits["30m"] < waits["0s"]
+
+
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: team, namespace: default}
+spec: {hard: {requests.cpu: "9"}}
+"""
+USED = 'status: {hard: {requests.cpu: "9"}, used: {requests.cpu: "6"}}\n'
+
+
+@pytest.mark.parametrize(("text", "pods"), [(QUOTA, 2), (QUOTA + USED, 1)], ids=["spec", "status"])
+def test_a_quota_limits_the_buffers_of_its_namespace(tmp_path, text, pods):
+    """A run takes the status as its manifest gives it, else the amounts of the spec; the buffer's nodes are for what is left."""
+    manifests = (*load_scenario(EXAMPLES / "capacity-buffer.yaml").manifests, text)
+    notices = []
+    changes = {"duration": "10m", "manifests": manifests, "warn": notices.append}
+    _, state, _, now = played("capacity-buffer", tmp_path, **changes)
+    rule = "a run creates pods above it; only CapacityBuffers keep to it, by its status"
+    assert notices == [f"ResourceQuota default/team: {rule}"]
+    found = {one.metadata.name: one.status for one in state.capacity.buffers}
+    assert found["report-room"].replicas == pods
+    lines = explain_buffer(state, ("default", "report-room"), now)
+    limit = "quota team limits it to 1: requests.cpu 9, 6 used, 0 reserved by older buffers"
+    assert (limit in lines) == (pods == 1)

@@ -130,6 +130,21 @@ def test_what_is_over_does_not_begin_again(tmp_path):
     assert left["spec"]["template"]["metadata"]["labels"] == {"app": "j"}
 
 
+def test_a_quota_keeps_its_status(tmp_path):
+    """Nothing in a run counts what a namespace uses of its quota: what the dump says of it stays."""
+    status = {"hard": {"pods": "9"}, "used": {"pods": "4"}}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team"},
+        "spec": {"hard": {"pods": "9"}},
+        "status": status,
+    }
+    text = listed(dumped(quota, "u-1"))
+    [(_, left)] = manifests_of(msgspec.structs.replace(small(), manifests=(text,)), tmp_path)
+    assert (left["status"], left["metadata"].keys()) == (status, {"name", "namespace"})
+
+
 @pytest.mark.parametrize("with_volume", [False, True])
 def test_a_bound_claim_is_bound_again(tmp_path, with_volume):
     """A claim names its volume only where the dump has it, and a volume its claim without the old uid."""

@@ -31,6 +31,7 @@ from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    RESOURCE_QUOTAS,
     VALIDATING_WEBHOOKS,
     Kind,
 )
@@ -303,6 +304,12 @@ class World:
         namespace = (meta.get("namespace") or "default") if kind.namespaced else ""
         try:
             await self.cluster.create(kind, json, namespace=namespace)
+            if kind is RESOURCE_QUOTAS:
+                # No controller here counts what a quota limits: its status is as given.
+                status = json.get("status") or {"hard": (json.get("spec") or {}).get("hard")}
+                await self.cluster.patch(
+                    kind, meta["name"], {"status": status}, namespace=namespace, subresource="status"
+                )
         except AlreadyExists:
             return
         except ApiError as error:

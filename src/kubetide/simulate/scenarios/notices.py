@@ -79,7 +79,7 @@ def _of_custom_kinds(manifests: Manifests) -> Iterator[str]:
 def _of_quotas(manifests: Manifests) -> Iterator[str]:
     for kind, json in manifests:
         if kind is RESOURCE_QUOTAS:
-            yield f"ResourceQuota {_name(json)}: stored without effect; a run creates pods above it"
+            yield f"ResourceQuota {_name(json)}: a run creates pods above it; only CapacityBuffers keep to it, by its status"
 
 
 def _of_skipped(skipped: Sequence[str]) -> Iterator[str]:

@@ -67,8 +67,12 @@ def is_over(value: Json) -> bool:
 
 
 def as_sent(value: Json) -> Json:
-    """Return an object of a dump as a person would have sent it, with its ``uid`` and owners still there."""
-    sent = {name: member for name, member in value.items() if name != "status"}
+    """Return an object of a dump as a person would have sent it, with its ``uid`` and owners still there.
+
+    The status of a ResourceQuota stays: nothing else says what its namespace uses.
+    """
+    is_quota = value.get("kind") == "ResourceQuota"
+    sent = {name: member for name, member in value.items() if name != "status" or is_quota}
     sent["metadata"] = _without(value["metadata"], _METADATA, ("annotations", _ANNOTATIONS))
     spec = value.get("spec")
     if isinstance(spec, dict):
