@@ -10,13 +10,14 @@ from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
 
 from kubetide.nodes.capacity.buffers.names import template_name
 from kubetide.nodes.capacity.definitions import definitions
-from kubetide.objects.capacity import is_true
+from kubetide.objects.capacity import condition_of, is_true
 from kubetide.objects.kinds import (
     CAPACITY_BUFFERS,
     CAPACITY_QUOTAS,
     DEPLOYMENTS,
     POD_TEMPLATES,
     PROVISIONING_REQUESTS,
+    RESOURCE_QUOTAS,
 )
 from kubetide.ports.errors import ApiError, Invalid
 from kubetide.runtime.timing.clock import run_real
@@ -55,7 +56,7 @@ class Kinds(Defined):
 
 
 def test_a_gang_a_buffer_and_a_quota(audited, tmp_path):
-    """A gang gets its nodes at once and its pods run on them; a buffer has more bought, as far as a quota lets it."""
+    """A gang gets its nodes at once and its pods run on them; a buffer has more bought, as far as quotas let it."""
 
     async def run(clock):
         async with town(audited, clock, tmp_path, replace(MEDIUM, initial=1)) as place:
@@ -120,6 +121,16 @@ def test_a_gang_a_buffer_and_a_quota(audited, tmp_path):
                     )
                     assert place.ledger.increased("medium") == 3
                     assert place.ledger.refused == []
+                    # The pods that run have 4.7 cores of it, spare 0.2, and one of room's pods the rest.
+                    hard = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "6500m"}}}
+                    await cluster.create(RESOURCE_QUOTAS, hard, namespace=home)
+                    await kinds.waits(
+                        "a buffer is limited", kinds.says, CAPACITY_BUFFERS, "room", "LimitedByQuotas"
+                    )
+                    room = await cluster.get(CAPACITY_BUFFERS, "room", namespace=home)
+                    limited = condition_of(room.status.conditions, "LimitedByQuotas")
+                    assert room.status.replicas == 1
+                    assert limited.message == "Buffer replicas limited from 3 to 1 due to quotas: team"
             finally:
                 await kinds.forget()
 
