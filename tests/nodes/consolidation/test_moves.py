@@ -297,27 +297,54 @@ def test_an_expensive_machine_is_filled_last():
     assert taints == {"dear-0": 3, "plain-0": 0}
 
 
+def zone(name, cpu, price, *, allocatable=None):
+    labels = {"topology.kubernetes.io/zone": name, "kind": "small"}
+    more = {"status": {"allocatable": {"cpu": allocatable or str(cpu)}}}
+    made = frozen.template(cpu=str(cpu), memory="64Gi", labels=labels, **more)
+    return frozen.group(f"zone-{name}", made=made, maximum=50, price_per_hour=price)
+
+
 @pytest.mark.parametrize(
     ("balances", "bought"), [(True, {"zone-a": 2, "zone-b": 2, "zone-c": 2}), (False, {"zone-a": 6})]
 )
 def test_new_nodes_are_spread_over_similar_groups(balances, bought):
     """Groups of one machine and price in several zones grow alike where the flag says so; else the first by name does."""
-    zones = [
-        frozen.group(
-            f"zone-{zone}",
-            made=frozen.template(
-                cpu="4", memory="64Gi", labels={"topology.kubernetes.io/zone": zone, "kind": "small"}
-            ),
-            maximum=50,
-            price_per_hour=0.2,
-        )
-        for zone in "cba"
-    ]
     made = Fleet(
-        [priced("dear", 4, 0.8), *zones],
+        [priced("dear", 4, 0.8), *(zone(name, 4, 0.2) for name in "cba")],
         {"dear": [[3000]] * 6},
         balance_similar_node_groups=balances,
         consolidation_budgets="nodes=100%",
     )
     made.run(hours(1))
     assert made.kinds() == bought
+
+
+BALANCED = {
+    "balance_similar_node_groups": True,
+    "balancing_ignore_label": ("kind",),
+    "provider": "aws",
+}
+
+
+def test_an_empty_node_is_used_before_a_similar_group_grows():
+    """Balancing buys no node in the smaller group while one of the larger group is empty."""
+    made = Fleet(
+        [priced(*LARGE), zone("a", 9, 0.3), zone("b", 9, 0.3)],
+        {"large": [[8500]], "zone-a": [[]]},
+        **BALANCED,
+    )
+    counts = [made.run(minutes(1)).kinds() for _ in range(4)]
+    assert counts == [{"large": 1, "zone-a": 1}, *[{"zone-a": 1}] * 3]
+
+
+def test_balancing_leaves_out_a_similar_group_whose_nodes_are_too_small():
+    """Similar groups may differ by a twentieth: where the pods need all of a node, the larger ones are bought."""
+    made = Fleet(
+        [priced("dear", 4, 1.2), zone("a", 8, 0.3), zone("b", 8, 0.3, allocatable="7700m")],
+        {"dear": [[3970], [3970]], "zone-a": [[7000]]},
+        **BALANCED,
+        consolidation_budgets="nodes=100%",
+        scale_down_utilization_threshold=0.1,
+    )
+    made.run(minutes(6))
+    assert made.kinds() == {"zone-a": 2}

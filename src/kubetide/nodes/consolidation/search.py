@@ -259,13 +259,19 @@ class _Searching:
         stocks: Targets,
         allowed: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
     ) -> Fill:
-        """Return the fill with a node of the group that has the fewest among those that are as good."""
+        """Return the fill with a node of the group that has the fewest among those that are as good.
+
+        A group that has an empty node comes first: its node costs nothing more.
+        """
         alike = self._purchases.alike(targets[fill.target], targets)
         if len(alike) == 1:
             return fill
+        alike.sort(key=lambda at: idle_node_of(self._state, targets[at].group, self._closed) is None)
         same, nodes = equivalents(columns, stocks), list(fill.nodes)
+        load = columns.loads[nodes].sum(axis=0)
         for at in alike:
-            if not allowed[nodes, at].all():
+            # The nodes of similar groups may be a little smaller.
+            if not allowed[nodes, at].all() or (load > stocks.stocks[at]).any():
                 continue
             found = fill_of(columns, stocks, at, nodes, same[:, at])
             if found is not None:
