@@ -61,9 +61,10 @@ def test_the_flag_needs_no_answer():
         web.Response(status=403, text="no"),
         web.Response(text="no JSON"),
         web.json_response([]),
+        web.json_response({"major": "1"}),
         web.json_response({"gitVersion": "master"}),
     ],
-    ids=["forbidden", "no JSON", "a list", "no version"],
+    ids=["forbidden", "no JSON", "a list", "no version", "another version"],
 )
 def test_a_version_that_cannot_be_read_is_said(answer):
     """The process goes on by the older rules and says how to choose."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.common.snapshots import refuse_settings
 from kubetide.cli.run import OPEN
 
 
@@ -87,11 +88,7 @@ def command(
         from kubetide.simulate.scenarios.scenario import load_scenario
         from kubetide.simulate.scenarios.shipped import scenario_path
 
-        if len(arguments) > 1:
-            raise click.UsageError(
-                f"a scenario takes no {arguments[1]}: its own file has its settings, and those of `kubetide run` are for a "
-                "cluster"
-            )
+        refuse_settings(arguments)
         path = scenario_path(Path(name))
         return report_of_scenario(load_scenario(path), terms, base=path.parent, seed=seed)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kubetide.cluster import HttpCluster, find_connection
 from kubetide.doctor.gather import gather
 from kubetide.doctor.snapshot import Snapshot
@@ -18,6 +20,7 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
 from kubetide.runtime.clouds import open_cloud
 from kubetide.runtime.configuration.config import RunConfig
+from kubetide.runtime.server_version import version_to_follow
 from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.scheduling.filters.in_use import use_filters, with_plugins
 from kubetide.simulate.scenarios.scenario import Scenario, start_of
@@ -30,15 +33,17 @@ _PATIENCE = seconds(30)
 """So long a provider that watches nodes is given for its first list."""
 
 
-def snapshot_of_cluster(config: RunConfig) -> Snapshot:
+def snapshot_of_cluster(config: RunConfig, warn: Callable[[str], None]) -> Snapshot:
     """Return the snapshot of a kubeconfig's cluster, with the groups of its cloud where the settings name one.
+
+    Args:
+        warn: Called with a sentence where the API server's version cannot be read.
 
     Raises: the KubetideErrors of what the configuration names wrongly.
     """
 
     async def main(clock: Clock) -> Snapshot:
         run = config.run
-        settings = config.loops.of(Settings)
         connection = find_connection(
             os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
         )
@@ -46,6 +51,8 @@ def snapshot_of_cluster(config: RunConfig) -> Snapshot:
             cluster = await stack.enter_async_context(
                 HttpCluster(connection, clock, program="kubetide-doctor")
             )
+            version = config.loops.kubernetes_version or await version_to_follow(cluster, warn)
+            settings = replace(config.loops.of(Settings), kubernetes_version=version)
             cloud: Cloud | None = None
             if run.cloud_provider:
                 cloud = await stack.enter_async_context(open_cloud(run, settings, clock, cluster))

@@ -14,20 +14,25 @@ from kubetide.runtime.configuration.config import RunConfig
 
 
 class _Answer(msgspec.Struct):
-    git_version: str = msgspec.field(default="", name="gitVersion")
+    git_version: str = msgspec.field(name="gitVersion")
 
 
 async def following_server(config: RunConfig, cluster: HttpCluster, warn: Callable[[str], None]) -> RunConfig:
     """Return the configuration with the API server's version where it has none; warn where that cannot be read."""
     if config.loops.kubernetes_version != "":
         return config
+    return replace(config, loops=config.loops.following(await version_to_follow(cluster, warn)))
+
+
+async def version_to_follow(cluster: HttpCluster, warn: Callable[[str], None]) -> str:
+    """Return the version, such as ``1.37``, whose rules hold for the API server; warn where its own cannot be read."""
     try:
         answer = msgspec.json.decode(await cluster.get_raw("/version", hasty=True), type=_Answer)
-        minor = minor_of(answer.git_version) if answer.git_version else OLDEST
+        minor = minor_of(answer.git_version)
     except (ApiError, ValueError) as error:
         warn(
             f"the API server's version cannot be read: {error}; decisions follow Kubernetes 1.{OLDEST} until the next "
             f"start. Where the cluster is newer, give --kubernetes-version=1.{NEWEST}"
         )
         minor = OLDEST
-    return replace(config, loops=config.loops.following(f"1.{minor}"))
+    return f"1.{minor}"

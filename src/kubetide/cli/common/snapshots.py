@@ -50,13 +50,12 @@ def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, see
     from kubetide.simulate.scenarios.shipped import scenario_path
     from kubetide.units.time import parse_duration
 
+    def warn(text: str) -> None:
+        click.echo(f"kubetide: {text}", err=True)
+
     if not arguments or arguments[0].startswith("-"):
-        return snapshot_of_cluster(configuration(config, list(arguments)))
-    if len(arguments) > 1:
-        raise click.UsageError(
-            f"a scenario takes no {arguments[1]}: its own file has its settings, and those of `kubetide run` are for a "
-            "cluster"
-        )
+        return snapshot_of_cluster(configuration(config, list(arguments)), warn)
+    refuse_settings(arguments)
     try:
         played = parse_duration(after)
     except ValueError as error:
@@ -69,5 +68,14 @@ def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, see
         base=path.parent,
         seed=seed,
         played=played,
-        warn=lambda text: click.echo(f"kubetide: {text}", err=True),
+        warn=warn,
     )
+
+
+def refuse_settings(arguments: tuple[str, ...]) -> None:
+    """Raise UsageError where something follows a scenario."""
+    if len(arguments) > 1:
+        raise click.UsageError(
+            f"a scenario takes no {arguments[1]}: its own file has its settings, and those of `kubetide run` are for a "
+            "cluster"
+        )
