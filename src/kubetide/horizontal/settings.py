@@ -48,8 +48,8 @@ class Settings(msgspec.Struct, frozen=True):
         max_cache_age: Nothing is scaled down on a cache of pods that has got nothing for longer.
         max_relist_loss: Nor after a new list that lost more than this share of the pods.
         relist_hold: For how long after it.
-        kubernetes_version: Of Kubernetes, whose controller is followed: ``1.36`` or ``1.37``; empty for that of the
-            API server, or 1.36 where there is none.
+        kubernetes_version: Version of Kubernetes whose controller is followed: ``1.36`` or ``1.37``; empty for that of
+            the API server, or 1.36 where there is none.
     """
 
     sync_period: Duration = seconds(15)

@@ -253,7 +253,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     intent_patience: Duration = minutes(10)
     """Requested replicas that do not exist after so long buy no more nodes."""
     kubernetes_version: str = ""
-    """Of Kubernetes, whose scheduler binds the pods: 1.36 or 1.37; empty for that of the API server, or 1.36."""
+    """Version of Kubernetes whose scheduler binds the pods: 1.36 or 1.37; empty for that of the API server, or 1.36."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit that is not ``<min>:<max>``, and for a number out of its range."""

@@ -11,13 +11,13 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint, is_suspended
 from kubetide.nodes.registry.failures import max_provision_time, max_startup_time
 from kubetide.nodes.registry.nominations import awaits_nominations
 from kubetide.objects.node import Node, node_condition
-from kubetide.units.time import Duration, Instant, between, format_duration, minutes, parse_rfc3339
+from kubetide.units.time import ZERO, Duration, Instant, between, format_duration, minutes, parse_rfc3339
 
 _SLOWER: Final = 2
-"""A node is late that takes so many times as long as the slowest of its group."""
+"""A node is late after this many times the time of the slowest of its group."""
 
 _LEAST: Final = minutes(3)
-"""No node is late before."""
+"""No node is late earlier than this."""
 
 _SHARE: Final = 2
 """Where nothing is known of its group, a node is late after this part, a half, of the time that a node may take."""
@@ -95,7 +95,7 @@ def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 def _slowest(snapshot: Snapshot, group: str) -> Duration:
     """Return how long the slowest node of a group took from joining to ready; 0 if none was seen."""
     learned = snapshot.learned.get(group)
-    return Duration(0) if learned is None else learned.slowest
+    return ZERO if learned is None else learned.slowest
 
 
 def _unready_since(node: Node) -> Instant | None:

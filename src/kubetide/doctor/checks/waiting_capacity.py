@@ -19,10 +19,10 @@ from kubetide.objects.kinds import CAPACITY_BUFFERS, PROVISIONING_REQUESTS
 from kubetide.units.time import between, minutes, parse_rfc3339
 
 _LONG: Final = minutes(5)
-"""So long a request may wait until it is something to look at."""
+"""A request that has waited longer is a finding."""
 
 _MOST: Final = 10
-"""Of each kind: what the groups answer is asked for each, and the first ones tell most of it."""
+"""Most findings of each kind, as all groups are asked for each."""
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:

@@ -13,12 +13,12 @@ from kubetide.units.time import Instant, parse_rfc3339, seconds
 
 
 class BufferGauges:
-    """The oldest time at which a buffer was looked at, and the oldest creation of one that never was."""
+    """The time of the least recent update of a buffer, and the oldest creation of one without any update."""
 
     def __init__(self, registry: Registry) -> None:
         self._oldest = registry.gauge(
             "cluster_autoscaler_capacity_buffer_oldest_reconciliation_timestamp_seconds",
-            "When the buffer that was not looked at for the longest time was, or a new one was created.",
+            "When the buffer that has waited longest was updated, or the oldest new one was created.",
             ("new_buffer",),
         )
         self._looked_at: dict[str, Instant] = {}

@@ -1,6 +1,6 @@
 """How many pods of a buffer the ResourceQuotas of its namespace leave.
 
-Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026), capacitybuffer/controller/resourcequotas.go.
+Source: Cluster Autoscaler, capacitybuffer/controller/resourcequotas.go, which counts pods since September 2026.
 """
 
 from __future__ import annotations
