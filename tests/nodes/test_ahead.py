@@ -29,6 +29,33 @@ def test_nodes_are_foreseen_only_for_more_pods_than_there_are():
         assert [one.text.partition("if ")[2].partition(",")[0] for one in found] == said
 
 
+class Counted(dict):
+    """Counts how often all items are gone through."""
+
+    passes = 0
+
+    def items(self):
+        self.passes += 1
+        return super().items()
+
+
+def test_replica_sets_are_gone_through_once_however_many_changes_come():
+    """With thousands of time tables the answer took many seconds."""
+    names = [f"web-{number}" for number in range(20)]
+    intents = (
+        Intent(Workload("default", "Deployment", name), 4, after(START, minutes(30)), "schedules")
+        for name in names
+    )
+    world = World(
+        replica_sets=[replica_set(name, 3, of=name) for name in names],
+        groups=[group("g")],
+        settings={"demand_sources": ("pending", "intents")},
+        intents=tuple(intents),
+    )
+    sets = world.state.replica_sets = Counted(world.state.replica_sets)
+    assert (len(foreseen(world.state, START)), sets.passes) == (20, 1)
+
+
 @pytest.mark.parametrize(
     ("nodes", "longest", "at", "said"),
     [

@@ -19,11 +19,13 @@ def _orders(state: State, now: Instant) -> list[Coming]:
     if "intents" not in state.settings.demand_sources:
         return []
     found = []
-    for intent in state.intents:
-        if intent.due <= now or intent.workload.kind == "HorizontalPodAutoscaler":
-            continue
+    coming = [
+        one for one in state.intents if one.due > now and one.workload.kind != "HorizontalPodAutoscaler"
+    ]
+    existing = existing_pods(state, [one.workload for one in coming])
+    for intent in coming:
         lead, workload = lead_of(state, intent), intent.workload
-        if existing_pods(state, workload) >= intent.replicas:
+        if existing[workload] >= intent.replicas:
             continue
         at = Instant(max(now, before(intent.due, lead)))
         subject = f"{workload.kind} {workload.namespace}/{workload.name}"

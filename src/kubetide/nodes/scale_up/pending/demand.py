@@ -7,7 +7,7 @@ template; they are counted like pods, but get no events. A new source is one fun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -124,14 +124,12 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
         return []
     found = []
     sets = _sets_by_workload(state)
-    owners = _owners(state) if any(workload.kind not in _WITH_SETS for workload in intents) else {}
+    controllers = _controllers(state, intents, sets)
     since = state.memory.missing_since
     missing_now: dict[str, Instant] = {}
     for workload in sorted(intents):
-        own = sets.get(workload, ())
-        uids = [one.metadata.uid for one in own] or owners.get(workload, [])
-        existing = _count(state, uids)
-        missing = missing_replicas(intents[workload].replicas, existing)
+        uids = controllers[workload]
+        missing = missing_replicas(intents[workload].replicas, _count(state, uids))
         if not missing:
             continue
         name = f"{workload.kind}/{workload.namespace}/{workload.name}"
@@ -141,7 +139,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
             continue
         if after(Instant(max(first, intents[workload].due)), state.settings.intent_patience) < now:
             continue
-        prototype = _prototype(state, workload, own, _pods_of(state, uids))
+        prototype = _prototype(state, workload, sets.get(workload, ()), _pods_of(state, uids))
         if prototype is not None:
             found += [
                 Asked(_numbered(prototype, workload, at), intents[workload].source, virtual=True)
@@ -151,11 +149,21 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     return found
 
 
-def existing_pods(state: State, workload: Workload) -> int:
-    """Return how many pods of a workload exist."""
-    sets = _sets_by_workload(state).get(workload, ())
-    owners = {} if workload.kind in _WITH_SETS else _owners(state)
-    return _count(state, [one.metadata.uid for one in sets] or owners.get(workload, []))
+def existing_pods(state: State, workloads: Collection[Workload]) -> dict[Workload, int]:
+    """Return how many pods of each workload exist."""
+    controllers = _controllers(state, workloads, _sets_by_workload(state))
+    return {workload: _count(state, uids) for workload, uids in controllers.items()}
+
+
+def _controllers(
+    state: State, workloads: Collection[Workload], sets: Mapping[Workload, Sequence[ReplicaSet]]
+) -> dict[Workload, list[str]]:
+    """Return, by workload, the uids of what controls its pods: its ReplicaSets, else the workload itself."""
+    owners = _owners(state) if any(workload.kind not in _WITH_SETS for workload in workloads) else {}
+    return {
+        workload: [one.metadata.uid for one in sets.get(workload, ())] or owners.get(workload, [])
+        for workload in workloads
+    }
 
 
 def _count(state: State, uids: Iterable[str]) -> int:
