@@ -13,13 +13,13 @@ from kubetide.runtime.server_version import following_server
 from kubetide.runtime.timing.clock import run_real
 
 
-def followed(answer, **flags):
-    """Return the versions of both loops, the paths that were asked for and the warnings, for that answer of /version."""
+def followed(*answers, **flags):
+    """Return the versions of both loops, the paths that were asked for and the warnings, for these answers of /version."""
     paths, warnings = [], []
 
     async def handle(request):
         paths.append(request.path)
-        return answer
+        return answers[len(paths) - 1]
 
     async def main(clock):
         config = make_config(
@@ -48,6 +48,12 @@ def test_loops_follow_the_api_server(git_version, version):
     """Without the flag both loops follow the server, or the nearest version whose rules are known."""
     found = followed(web.json_response({"major": "1", "gitVersion": git_version}))
     assert found == ({version}, ["/version"], [])
+
+
+def test_a_server_that_cannot_answer_for_a_moment_is_asked_again():
+    """By the older rules a workload at zero would never come back."""
+    answers = [web.Response(status=503), web.json_response({"gitVersion": "v1.37.0"})]
+    assert followed(*answers) == ({"1.37"}, ["/version"] * 2, [])
 
 
 def test_the_flag_needs_no_answer():

@@ -27,7 +27,7 @@ async def following_server(config: RunConfig, cluster: HttpCluster, warn: Callab
 async def version_to_follow(cluster: HttpCluster, warn: Callable[[str], None]) -> str:
     """Return the version, such as ``1.37``, whose rules hold for the API server; warn where its own cannot be read."""
     try:
-        answer = msgspec.json.decode(await cluster.get_raw("/version", hasty=True), type=_Answer)
+        answer = msgspec.json.decode(await cluster.get_raw("/version"), type=_Answer)
         minor = minor_of(answer.git_version)
     except (ApiError, ValueError) as error:
         warn(
