@@ -193,3 +193,17 @@ def test_the_core_answers_with_it_first():
     core = HorizontalCore()
     core.state = state_of(150)
     assert EXPLAINING.explainers[0].lines(core, "default/web", NOW, "")[0].startswith("It has 4 replicas")
+
+
+def test_a_row_stays_short_however_many_share_a_selector():
+    """The page of `kubetide status` cuts the names of two hundred HPAs whose targets have the same pods."""
+    names = [f"web-{number}" for number in range(200)]
+    state = worlds.state_of(
+        hpas=[worlds.hpa(name) for name in names],
+        pods=[worlds.pod("web-0")],
+        scales=[msgspec.structs.replace(worlds.scale(name), selector="app=web") for name in names],
+        usage={("default", "web-0"): 100},
+    )
+    said = limited_by(explain(state, ("default", "web-7"), NOW))
+    assert "are controlled by multiple HPAs: [default/web-0 " in said
+    assert len(said) == 300

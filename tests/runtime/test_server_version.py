@@ -6,11 +6,13 @@ import pytest
 from aiohttp import web
 from tests.cluster.answering import asking
 
+from kubetide.cluster.limits import Limits
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.server_version import following_server
 from kubetide.runtime.timing.clock import run_real
+from kubetide.units.time import milliseconds, seconds
 
 
 def followed(*answers, **flags):
@@ -26,7 +28,7 @@ def followed(*answers, **flags):
             [("flag", {"controllers": "horizontal,nodes", "cloud-provider": "kwok", **flags})]
         )
         async with asking(handle, clock) as cluster:
-            return await following_server(config, cluster, warnings.append)
+            return await following_server(config, cluster, clock, warnings.append)
 
     loops = run_real(main).loops
     both = {loops.of(HorizontalSettings).kubernetes_version, loops.of(NodesSettings).kubernetes_version}
@@ -54,6 +56,36 @@ def test_a_server_that_cannot_answer_for_a_moment_is_asked_again():
     """By the older rules a workload at zero would never come back."""
     answers = [web.Response(status=503), web.json_response({"gitVersion": "v1.37.0"})]
     assert followed(*answers) == ({"1.37"}, ["/version"] * 2, [])
+
+
+class Pausing:
+    """A clock whose sleeps take no time; each calls back."""
+
+    def __init__(self, slept):
+        self._slept = slept
+
+    async def sleep(self, duration):
+        self._slept(duration)
+
+
+def test_a_server_that_does_not_answer_is_waited_for():
+    """Nothing is decided by the rules of a version that may not be the cluster's; it is said once what is waited for."""
+    pauses, warnings = [], []
+
+    async def handle(request):
+        if len(pauses) < 2:
+            return web.Response(status=503)
+        return web.json_response({"gitVersion": "v1.37.0"})
+
+    async def main(clock):
+        config = make_config([("flag", {"controllers": "horizontal"})])
+        async with asking(handle, clock, limits=Limits(deadline=milliseconds(50))) as cluster:
+            return await following_server(config, cluster, Pausing(pauses.append), warnings.append)
+
+    assert run_real(main).loops.kubernetes_version == "1.37"
+    assert pauses == [seconds(5)] * 2
+    [warning] = warnings
+    assert warning.startswith("the API server's version cannot be read yet: ")
 
 
 def test_the_flag_needs_no_answer():

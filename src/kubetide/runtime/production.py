@@ -187,7 +187,7 @@ class _Process:
         plurals = _Plurals(cluster, clock)
         owners = self._owners(cluster, clock)
         notifier = self._notifier(connection, clock, registry)
-        config = await following_server(self._config, cluster, log.warn)
+        config = await following_server(self._config, cluster, clock, log.warn)
         service = Service(
             config,
             cluster,

@@ -9,26 +9,51 @@ from msgspec.structs import replace
 
 from kubetide.cluster import HttpCluster
 from kubetide.objects.minor_version import NEWEST, OLDEST, minor_of
-from kubetide.ports.errors import ApiError
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import ApiError, Unavailable
 from kubetide.runtime.configuration.config import RunConfig
+from kubetide.units.time import seconds
+
+_PAUSE = seconds(5)
 
 
 class _Answer(msgspec.Struct):
     git_version: str = msgspec.field(name="gitVersion")
 
 
-async def following_server(config: RunConfig, cluster: HttpCluster, warn: Callable[[str], None]) -> RunConfig:
-    """Return the configuration with the API server's version where it has none; warn where that cannot be read."""
+async def following_server(
+    config: RunConfig, cluster: HttpCluster, clock: Clock, warn: Callable[[str], None]
+) -> RunConfig:
+    """Return the configuration with the API server's version where it has none.
+
+    Waits for a server that does not answer: by the rules of another version a loop could take away what the
+    cluster's own would need, such as the condition by which an HPA comes back from zero.
+    """
     if config.loops.kubernetes_version != "":
         return config
-    return replace(config, loops=config.loops.following(await version_to_follow(cluster, warn)))
+    waits = False
+    while True:
+        try:
+            version = await version_to_follow(cluster, warn)
+        except Unavailable as error:
+            if not waits:
+                warn(f"the API server's version cannot be read yet: {error}")
+            waits = True
+            await clock.sleep(_PAUSE)
+        else:
+            return replace(config, loops=config.loops.following(version))
 
 
 async def version_to_follow(cluster: HttpCluster, warn: Callable[[str], None]) -> str:
-    """Return the version, such as ``1.37``, whose rules hold for the API server; warn where its own cannot be read."""
+    """Return the version, such as ``1.37``, whose rules hold for the API server; warn where it does not say its own.
+
+    Raises: Unavailable for no answer in time.
+    """
     try:
         answer = msgspec.json.decode(await cluster.get_raw("/version"), type=_Answer)
         minor = minor_of(answer.git_version)
+    except Unavailable:
+        raise
     except (ApiError, ValueError) as error:
         warn(
             f"the API server's version cannot be read: {error}; decisions follow Kubernetes 1.{OLDEST} until the next "

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import HpaExplanation, explain
 from kubetide.horizontal.explain.headline import joined, why_undecided
 from kubetide.loop.status import Overview, Table
 from kubetide.units.time import Instant
+
+_LONGEST: Final = 300
+"""Characters of a reason in a row."""
 
 
 def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
@@ -32,10 +37,15 @@ def limited_by(found: HpaExplanation) -> str:
     """Return what limits the number below or above the proposals; empty if nothing does."""
     parts = [f"metric {one.name}: {one.problem}" for one in found.metrics if one.problem]
     if found.proposal is None:
-        return "; ".join(parts) or why_undecided(found.reasons)
+        return "; ".join(parts) or _cut(why_undecided(found.reasons))
     if found.holds:
         parts.append(f"{joined(found.holds)} ({found.proposal} proposed)")
     return "; ".join(parts)
+
+
+def _cut(text: str) -> str:
+    """Return the text within a row's length; a selector that thousands of HPAs share names all of them."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 OVERVIEW = Overview(_tables, lambda core: tuple(core.state.holds), after_decision=False)
