@@ -150,8 +150,8 @@ def test_a_version_without_known_rules_is_refused():
     """The flag takes the versions whose rules are known; what loops follow without it is said at the start."""
     with pytest.raises(FlagError, match=r"--kubernetes-version=1\.35: write 1\.36 or 1\.37"):
         parse_flags({"kubernetes-version": "1.35"})
-    given = parse_flags({"kubernetes-version": "1.37"})
-    assert given.kubernetes_version == "1.37"
+    for written in ("1.37", 1.37):
+        assert parse_flags({"kubernetes-version": written}).kubernetes_version == "1.37"
     unset = parse_flags({})
     assert unset.kubernetes_version == ""
     assert unset.following("1.37").of(Settings).minor == 37

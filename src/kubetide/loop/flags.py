@@ -100,6 +100,8 @@ def read_value(name: str, value: Value, field_type: Any, *, checked: bool = True
             return parse_duration(str(value))
         if typing.get_origin(field_type) is tuple:
             return tuple(part for part in str(value).split(",") if part)
+        if field_type is str and isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)  # YAML reads a version such as 1.37 as a number
         if field_type is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
         found = msgspec.convert(value, field_type, strict=False)
