@@ -4,7 +4,7 @@ What runs loops is in ``loop.runner`` and ``loop.wiring``: answers from records 
 """
 
 from kubetide.loop.base import BaseLoop
-from kubetide.loop.entry import Continuation, Explainer, Explaining, Listener, LoopEntry
+from kubetide.loop.entry import Explainer, Explaining, Listener, LoopEntry
 from kubetide.loop.flags import NO_FLAGS, FlagError, FlagTable, NoSettings, Value, flags_of
 from kubetide.loop.one_step import OneStepLoop
 from kubetide.loop.outlook import Coming, Outlook
@@ -41,7 +41,6 @@ __all__ = [
     "BaseLoop",
     "Cell",
     "Coming",
-    "Continuation",
     "Explainer",
     "Explaining",
     "FlagError",

@@ -45,7 +45,7 @@ class Explainer(NamedTuple):
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
         alone: Makes a core that follows one subject alone, with the same results in less time; None where there is none.
         targets_alone: Makes a core that answers ``targets`` only, with the same results in less time.
-        continued_by: The loop whose ``Continuation`` ends the first line of the answer, where it is recorded.
+        added_by: The loop that adds a sentence to the first line of the answer (``Explaining.adds``), where it is recorded.
     """
 
     kind: str
@@ -57,19 +57,11 @@ class Explainer(NamedTuple):
     targets: Callable[[Any], dict[str, str]] | None = None
     alone: Callable[[str], OneObjectCore] | None = None
     targets_alone: Callable[[], OneObjectCore] | None = None
-    continued_by: str = ""
+    added_by: str = ""
 
 
-class Continuation(NamedTuple):
-    """What a loop adds to the answer of another one.
-
-    Attributes:
-        kind: Of the other loop's explainer.
-        sentence: Returns it, of this loop's core, which it only reads, a subject and the time; empty for nothing.
-    """
-
-    kind: str
-    sentence: Callable[[Any, str, Instant], str]
+Sentence = Callable[[Any, str, "Instant"], str]
+"""Returns a sentence about a subject, of a loop's core, which it only reads, and the time; empty for nothing."""
 
 
 class Explaining(NamedTuple):
@@ -80,14 +72,14 @@ class Explaining(NamedTuple):
         core: Makes a fresh core; None for a loop that records nothing.
         vocabulary: Its reasons.
         explainers: What can be asked about.
-        continuations: What it adds to answers of other loops.
+        adds: The sentence that it adds to answers of another loop, by their kind.
     """
 
     name: str
     core: Callable[[], Core] | None
     vocabulary: Vocabulary
     explainers: tuple[Explainer, ...] = ()
-    continuations: tuple[Continuation, ...] = ()
+    adds: Mapping[str, Sentence] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +97,8 @@ class LoopEntry(Generic[S]):
         roles: What it asks of the API server.
         lease: The name of the Lease whose holder alone acts; empty for a loop whose replicas all act.
         series: Adds the loop's series; returns what is called with its records. None for a loop without any.
-        explainers, continuations: What can be asked about, and what it adds to answers of other loops.
+        explainers: What can be asked about.
+        adds: The sentence that it adds to answers of another loop, by their kind.
         status: What it shows on the page of ``kubetide status``; None for nothing but its ticks and decisions.
         outlook: What it foresees, for ``kubetide plan``; None for nothing.
         needs_cloud: Whether it cannot run without node groups.
@@ -126,7 +119,7 @@ class LoopEntry(Generic[S]):
     lease: str = "kubetide"
     series: Callable[[Registry, Any, Clock], Listener] | None = None
     explainers: tuple[Explainer, ...] = ()
-    continuations: tuple[Continuation, ...] = ()
+    adds: Mapping[str, Sentence] = field(default_factory=lambda: MappingProxyType({}))
     status: Overview | None = None
     outlook: Outlook | None = None
     needs_cloud: bool = False
@@ -138,4 +131,4 @@ class LoopEntry(Generic[S]):
     @property
     def explaining(self) -> Explaining:
         """The part that answers from records."""
-        return Explaining(self.name, self.core, self.vocabulary, self.explainers, self.continuations)
+        return Explaining(self.name, self.core, self.vocabulary, self.explainers, self.adds)

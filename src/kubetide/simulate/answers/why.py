@@ -122,8 +122,8 @@ def answer_about(
     with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)
         lines = _answer(loop, explainer, state, subject, view, is_known=bool(decided))
-    if explainer.continued_by:
-        lines[0] = f"{lines[0]} {_continuation(moments, explainer, subject, at)}".rstrip()
+    if explainer.added_by:
+        lines[0] = f"{lines[0]} {_added(moments, explainer, subject, at)}".rstrip()
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
     now = [one for one in decided if one.record.now == state.last.now]
@@ -141,18 +141,14 @@ def answer_about(
     )
 
 
-def _continuation(moments: Moments, explainer: Explainer, subject: str, at: Moment | None) -> str:
+def _added(moments: Moments, explainer: Explainer, subject: str, at: Moment | None) -> str:
     """Return what another loop adds to the answer about an object; empty if it was not there, or has nothing to add."""
-    if explainer.continued_by not in recorded_loops(moments.folder):
+    if explainer.added_by not in recorded_loops(moments.folder):
         return ""
-    other = explaining(explainer.continued_by)
+    other = explaining(explainer.added_by)
     try:
         with moments.state(other.name, at) as state:
-            return " ".join(
-                one.sentence(state.core, subject, state.last.now)
-                for one in other.continuations
-                if one.kind == explainer.kind
-            )
+            return other.adds[explainer.kind](state.core, subject, state.last.now)
     except NotBegun:
         return ""
 
@@ -199,7 +195,7 @@ def objects_of(
         loops = [explaining(name) for name in (*BUILT_IN, *_others(folder)) if name in recorded]
     else:
         loops = [_explainer_of(kind, folder)[0] for kind in kinds]
-    for entry in dict.fromkeys(loops):
+    for entry in {one.name: one for one in loops}.values():
         asked = [one for one in entry.explainers if kinds is None or one.kind in kinds]
         if entry.core is None or entry.name not in recorded:
             continue

@@ -36,7 +36,7 @@ EXPLAINING: Final = Explaining(
             lambda core: [f"{namespace}/{name}" for namespace, name in core.state.vpas],
             namespaced=True,
             alone=_alone,
-            continued_by="updater",
+            added_by="updater",
         ),
     ),
 )

@@ -42,7 +42,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     # Upstream's own, so that it and this loop never act both.
     lease="vpa-updater",
     explainers=EXPLAINING.explainers,
-    continuations=EXPLAINING.continuations,
+    adds=EXPLAINING.adds,
     status=OVERVIEW,
     optional_kinds=(LIMIT_RANGES, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.loop import Continuation, Explainer, Explaining
+from kubetide.loop import Explainer, Explaining
 from kubetide.objects.meta import Key
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.time import Instant
@@ -65,5 +65,5 @@ EXPLAINING: Final = Explaining(
             namespaced=True,
         ),
     ),
-    continuations=(Continuation("vpa", pods_of_vpa),),
+    adds={"vpa": pods_of_vpa},
 )
