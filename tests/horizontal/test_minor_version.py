@@ -154,4 +154,4 @@ def test_a_version_without_known_rules_is_refused():
         assert parse_flags({"kubernetes-version": written}).kubernetes_version == "1.37"
     unset = parse_flags({})
     assert unset.kubernetes_version == ""
-    assert unset.following("1.37").of(Settings).minor == 37
+    assert unset.with_kubernetes_version("1.37").of(Settings).minor == 37

@@ -10,7 +10,7 @@ from kubetide.cluster.limits import Limits
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.configuration.config import make_config
-from kubetide.runtime.server_version import following_server
+from kubetide.runtime.server_version import with_server_version
 from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import milliseconds, seconds
 
@@ -28,7 +28,7 @@ def followed(*answers, **flags):
             [("flag", {"controllers": "horizontal,nodes", "cloud-provider": "kwok", **flags})]
         )
         async with asking(handle, clock) as cluster:
-            return await following_server(config, cluster, clock, warnings.append)
+            return await with_server_version(config, cluster, clock, warnings.append)
 
     loops = run_real(main).loops
     both = {loops.of(HorizontalSettings).kubernetes_version, loops.of(NodesSettings).kubernetes_version}
@@ -80,7 +80,7 @@ def test_a_server_that_does_not_answer_is_waited_for():
     async def main(clock):
         config = make_config([("flag", {"controllers": "horizontal"})])
         async with asking(handle, clock, limits=Limits(deadline=milliseconds(50))) as cluster:
-            return await following_server(config, cluster, Pausing(pauses.append), warnings.append)
+            return await with_server_version(config, cluster, Pausing(pauses.append), warnings.append)
 
     assert run_real(main).loops.kubernetes_version == "1.37"
     assert pauses == [seconds(5)] * 2

@@ -36,6 +36,48 @@ def pod(**spec: Any) -> Pod:
     return msgspec.convert(given, Pod)
 
 
+def _only(name: str) -> dict[str, Any]:
+    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+@pytest.mark.parametrize(
+    ("minor", "refusals"),
+    [
+        (
+            36,
+            {
+                "node(s) didn't satisfy plugin(s) [NodeAffinity]": 1,
+                "node(s) didn't match the requested node name": 1,
+            },
+        ),
+        (37, {"node(s) didn't satisfy plugin(s) [NodeAffinity NodeName] simultaneously": 2}),
+    ],
+)
+def test_a_pod_that_is_asked_onto_two_nodes_fits_nowhere(minor, refusals):
+    """Its nodeName and its affinity name different nodes: v1.37 sees before it looks at nodes that none is left."""
+    snapshot = Snapshot(ClusterFacts(minor=minor))
+    for name in ("a", "b"):
+        snapshot.set_node(node(name))
+    pod_class = classify(pod(nodeName="a", affinity=_only("b")))
+    assert not snapshot.feasible(pod_class).any()
+    assert snapshot.refusals(pod_class) == refusals
+
+
+@pytest.mark.parametrize(("minor", "left_out"), [(36, ""), (37, "NodeName")])
+def test_other_nodes_than_the_named_one_are_left_out(minor, left_out):
+    """With v1.37 nodes that the pod does not name are not looked at; with v1.36 each refuses it."""
+    snapshot = Snapshot(ClusterFacts(minor=minor))
+    for name in ("a", "b"):
+        snapshot.set_node(node(name))
+    pod_class = classify(pod(nodeName="a"))
+    refusal = snapshot.first_refusal(pod_class, "b")
+    assert refusal is not None
+    assert (refusal.plugin if refusal.phase == "PreFilterResult" else "") == left_out
+    assert snapshot.feasible(pod_class).tolist() == [True, False]
+
+
 @pytest.mark.parametrize(
     ("spec", "fits"),
     [

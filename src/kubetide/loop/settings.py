@@ -33,7 +33,7 @@ class LoopSettings:
         """The version of Kubernetes that the loops follow; empty where no flag says it, None where none needs it."""
         return next((getattr(one, _VERSION) for one in self.by_name.values() if hasattr(one, _VERSION)), None)
 
-    def following(self, version: str) -> LoopSettings:
+    def with_kubernetes_version(self, version: str) -> LoopSettings:
         """Return the settings of loops that follow that version of Kubernetes."""
         return LoopSettings(
             {

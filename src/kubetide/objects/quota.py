@@ -11,8 +11,8 @@ from kubetide.objects.base import ApiStruct, Quantities
 from kubetide.objects.meta import ApiObject
 
 
-class ScopeRequirement(ApiStruct):
-    """core/v1 ScopedResourceSelectorRequirement."""
+class ScopedResourceSelectorRequirement(ApiStruct):
+    """One scope, and for priority classes which of them."""
 
     scope_name: str = ""
     operator: str = ""
@@ -20,7 +20,7 @@ class ScopeRequirement(ApiStruct):
 
 
 class ScopeSelector(ApiStruct):
-    match_expressions: tuple[ScopeRequirement, ...] | None = None
+    match_expressions: tuple[ScopedResourceSelectorRequirement, ...] | None = None
 
 
 class ResourceQuotaSpec(ApiStruct):

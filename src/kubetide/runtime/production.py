@@ -49,7 +49,7 @@ from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.recording.records import NullRecorder, RecordWriter
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases, show_process
-from kubetide.runtime.server_version import following_server
+from kubetide.runtime.server_version import with_server_version
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling.filters.in_use import plugins_sentence, use_filters, with_plugins
@@ -187,7 +187,7 @@ class _Process:
         plurals = _Plurals(cluster, clock)
         owners = self._owners(cluster, clock)
         notifier = self._notifier(connection, clock, registry)
-        config = await following_server(self._config, cluster, clock, log.warn)
+        config = await with_server_version(self._config, cluster, clock, log.warn)
         service = Service(
             config,
             cluster,

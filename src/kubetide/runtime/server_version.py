@@ -21,7 +21,7 @@ class _Answer(msgspec.Struct):
     git_version: str = msgspec.field(name="gitVersion")
 
 
-async def following_server(
+async def with_server_version(
     config: RunConfig, cluster: HttpCluster, clock: Clock, warn: Callable[[str], None]
 ) -> RunConfig:
     """Return the configuration with the API server's version where it has none.
@@ -41,7 +41,7 @@ async def following_server(
             waits = True
             await clock.sleep(_PAUSE)
         else:
-            return replace(config, loops=config.loops.following(version))
+            return replace(config, loops=config.loops.with_kubernetes_version(version))
 
 
 async def version_to_follow(cluster: HttpCluster, warn: Callable[[str], None]) -> str:

@@ -19,9 +19,6 @@ _SLOWER: Final = 2
 _LEAST: Final = minutes(3)
 """No node is late earlier than this."""
 
-_SHARE: Final = 2
-"""Where nothing is known of its group, a node is late after this part, a half, of the time that a node may take."""
-
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the groups whose machines are late to register, and the nodes that are late to become ready."""
@@ -46,7 +43,8 @@ def _of_group(snapshot: Snapshot, group: GroupStatus) -> Iterator[Finding]:
         if node.metadata.creation_timestamp and state.group_of(node.metadata.name) in {group.name, None}
     ]
     waits = between(max((group.since, *joined)), snapshot.now)
-    if waits <= allowed // _SHARE:
+    # After half of it there is still time to help.
+    if waits <= allowed // 2:
         return
     slowest = _slowest(snapshot, group.name)
     usual = (
@@ -76,7 +74,7 @@ def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         return
     group = state.group_of(name)
     slowest = _slowest(snapshot, group or "")
-    half = max_startup_time(state.groups.get(group or ""), settings) // _SHARE
+    half = max_startup_time(state.groups.get(group or ""), settings) // 2
     waits = between(since, snapshot.now)
     if waits <= (max(_LEAST, _SLOWER * slowest) if slowest else half):
         return

@@ -13,7 +13,15 @@ import numpy as np
 
 from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
-from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents, fill_of
+from kubetide.nodes.consolidation.fills import (
+    BoolMatrix,
+    Candidates,
+    Fill,
+    Targets,
+    best_fill,
+    equivalents,
+    fill_of,
+)
 from kubetide.nodes.consolidation.idle import idle_node_of
 from kubetide.nodes.consolidation.keeping import kept_nodes
 from kubetide.nodes.consolidation.limits import limits_beside_moves
@@ -257,7 +265,7 @@ class _Searching:
         targets: Sequence[Target],
         columns: Candidates,
         stocks: Targets,
-        allowed: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
+        allowed: BoolMatrix,
     ) -> Fill:
         """Return the fill with a node of the group that has the fewest among those that are as good.
 
@@ -332,7 +340,7 @@ class _Searching:
 
     def _allowed(
         self, some: Sequence[Candidate], targets: Sequence[Target], columns: Candidates, stocks: Targets
-    ) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    ) -> BoolMatrix:
         """Return (nodes, groups) where the pods of a node may run on a new one that is not its equal."""
         fits = (columns.loads[:, None, :] <= stocks.stocks[None]).all(axis=2)
         fits &= columns.values[:, None] > 0

@@ -45,13 +45,13 @@ def explain_vpa(state: State, namespace: str, name: str) -> list[str]:
     """Return the answer, then the lines of each container of a VPA. Raises: KeyError for a VPA that is not served."""
     known = state.vpas[namespace, name]
     containers = [container for container, _ in state.cells_of(known)]
-    lines = [answer(state, known)]
+    lines = [_answer(state, known)]
     for container in containers or [""]:
         lines += explain(state, namespace, name, container)
     return lines
 
 
-def answer(state: State, vpa: Vpa) -> str:
+def _answer(state: State, vpa: Vpa) -> str:
     """Return in one line what a VPA recommends, what holds that back and until when, and why pods do not get it."""
     reasons = {container: reasons_of(state, vpa, container) for container, _ in state.cells_of(vpa)}
     return headline(reasons, vpa.view.target.problem, tuple(_use(state, vpa)))

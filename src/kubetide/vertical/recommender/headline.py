@@ -8,8 +8,8 @@ from typing import Final
 from kubetide.explain.reasons import Reason
 from kubetide.units.quantity import readable
 
-Said = Mapping[str, Sequence[Reason]]
-"""The reasons of each container's recommendation."""
+ReasonsByContainer = Mapping[str, Sequence[Reason]]
+"""Why each container's recommendation is what it is."""
 
 _HOLDING: Final[Mapping[str, str]] = {
     "MinimumApplied": "the pod's minimum raises {what} from {before} to {least}",
@@ -22,7 +22,7 @@ _HOLDING: Final[Mapping[str, str]] = {
 """What makes another target of the usage that was measured."""
 
 
-def headline(containers: Said, problem: str, use: Sequence[str]) -> str:
+def headline(containers: ReasonsByContainer, problem: str, use: Sequence[str]) -> str:
     """Return the answer in one line.
 
     Args:

@@ -47,7 +47,7 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         quota.ResourceQuotaSpec: "hard",
         quota.ResourceQuotaStatus: "",
         quota.ScopeSelector: "",
-        quota.ScopeRequirement: "",
+        quota.ScopedResourceSelectorRequirement: "",
         inert.Ingress: "spec status",
         inert.IngressClass: "spec",
         inert.NetworkPolicy: "spec",

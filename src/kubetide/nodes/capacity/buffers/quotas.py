@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kubetide.objects.meta import Key, LabelSelector, LabelSelectorRequirement, key_of
 from kubetide.objects.pod import Affinity, Pod, PodAffinityTerm
-from kubetide.objects.quota import ResourceQuota, ScopeRequirement
+from kubetide.objects.quota import ResourceQuota, ScopedResourceSelectorRequirement
 from kubetide.scheduling import classify
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.selectors import Selector, SelectorError
@@ -101,13 +101,15 @@ def _nanos(text: str | float) -> int:
 def _counts(quota: ResourceQuota, pod: Pod, asked: Mapping[str, int]) -> bool:
     """Return whether the pod is in all scopes of the quota. Raises SelectorError."""
     spec = quota.spec
-    scopes = [ScopeRequirement(scope_name=name, operator=_EXISTS) for name in spec.scopes or ()]
+    scopes = [
+        ScopedResourceSelectorRequirement(scope_name=name, operator=_EXISTS) for name in spec.scopes or ()
+    ]
     selector = spec.scope_selector
     scopes += (selector.match_expressions or ()) if selector is not None else ()
     return all(_is_in(scope, pod, asked) for scope in scopes)
 
 
-def _is_in(scope: ScopeRequirement, pod: Pod, asked: Mapping[str, int]) -> bool:
+def _is_in(scope: ScopedResourceSelectorRequirement, pod: Pod, asked: Mapping[str, int]) -> bool:
     """Return whether the pod is in the scope; upstream looks at an operator only for priority classes."""
     best_effort = "cpu" not in asked and "memory" not in asked
     match scope.scope_name:
@@ -125,7 +127,7 @@ def _is_in(scope: ScopeRequirement, pod: Pod, asked: Mapping[str, int]) -> bool:
     return False
 
 
-def _has_priority_class(scope: ScopeRequirement, name: str) -> bool:
+def _has_priority_class(scope: ScopedResourceSelectorRequirement, name: str) -> bool:
     term = LabelSelectorRequirement(key=_PRIORITY_CLASS, operator=scope.operator, values=scope.values)
     selector = Selector.from_object(LabelSelector(match_expressions=(term,)))
     return selector.matches({_PRIORITY_CLASS: name} if name else {})

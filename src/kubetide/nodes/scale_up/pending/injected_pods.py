@@ -32,7 +32,7 @@ def injected_pods(state: State) -> list[Pod]:
         missing = desired - len(pods)
         if not pods or missing <= 0:
             continue
-        sample = max(pods, key=_age_rank)
+        sample = max(pods, key=_recency)
         if _may_buy(state, sample):
             found += [_copy(sample, uid, number) for number in range(1, missing + 1)]
     return found
@@ -66,7 +66,7 @@ def _is_counted(pod: Pod, settings: Settings) -> bool:
     return bool(pod.spec.node_name or pod.spec.scheduling_gates) or is_unschedulable(pod, settings)
 
 
-def _age_rank(pod: Pod) -> tuple[str, bool, bool]:
+def _recency(pod: Pod) -> tuple[str, bool, bool]:
     """Return a key that is largest for the newest pod; of equally new ones for a bound one, and least for a gated one."""
     return pod.metadata.creation_timestamp or "", bool(pod.spec.node_name), not pod.spec.scheduling_gates
 
