@@ -97,7 +97,8 @@ class MemoryRecorder:
 class World:
     def __init__(self, clock, guard=None, *, measures=True, owners=None, advises=False, **settings):
         self.clock, self.board, self.recorder = clock, Board(), MemoryRecorder()
-        self.cluster = EmbeddedCluster(Store(), clock, seed=1)
+        self.store = Store()
+        self.cluster = EmbeddedCluster(self.store, clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
         self.measured = Measured(clock)
         seen = guarded_cluster(self.cluster, guard) if guard else self.cluster

@@ -14,7 +14,6 @@ from kubetide.horizontal.decision import ScaleOutcome
 from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.memory import Change, OptionMemory
 from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback, read_options
-from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.flapping import flap_report
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.settings import Settings
@@ -22,7 +21,7 @@ from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
 from kubetide.objects.pod import DELETION_COST
 from kubetide.testing import builders
-from kubetide.units.time import Instant, after, minutes, seconds
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 
 def test_without_annotations_nothing_is_on():
@@ -97,11 +96,20 @@ def test_a_sync_period_of_its_own():
 def test_a_sync_period_between_two_ticks_is_rounded_up(period, ticks):
     """It is the least time between two decisions; a decision that came late puts the next one off no further."""
     for late in (0, 5):
-        due = [
-            is_due(seconds(period), seconds(15), NOW + seconds(late), Instant(NOW + seconds(15 * tick)))
-            for tick in range(1, ticks + 1)
-        ]
-        assert due == [False] * (ticks - 1) + [True]
+        memory = OptionMemory(looked_at=NOW + seconds(late))
+        state = state_of(100, memory=memory, sync_period=f"{period}s")
+        stages = [evaluate(state, KEY, after(NOW, seconds(15 * tick))).stage for tick in range(1, ticks + 1)]
+        assert stages == ["waiting"] * (ticks - 1) + ["decided"]
+
+
+def test_the_explanation_of_one_that_is_not_due():
+    """It says what would be decided, and when the HPA is due."""
+    state = state_of(200, memory=OptionMemory(looked_at=NOW), sync_period="1m")
+    [_, answer, *_] = explain(state, KEY, after(NOW, seconds(15))).lines()
+    assert answer == (
+        "It has 2 replicas, wants 4 (cpu utilization 100% of 50%), and is to be scaled to 4 at "
+        f"{format_rfc3339(after(NOW, minutes(1)))}, when its own sync period is over."
+    )
 
 
 @pytest.mark.parametrize(("pause", "up", "down"), [("all", 2, 2), ("out", 2, 1), ("in", 4, 2), ("", 4, 1)])

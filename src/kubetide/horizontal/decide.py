@@ -52,7 +52,7 @@ def deciding(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) ->
         columns_from: From how many pods on the ordinary HPAs are decided about all at once; the
             verdicts are the same either way.
     """
-    if len(state.table.rows) >= columns_from and state.hpas:
+    if len(state.table.rows) >= columns_from and state.hpas and state.early is None:
         verdicts = yield from evaluate_all(state, now)
     else:
         verdicts = tuple([evaluate_unless_unchanged(state, key, now) for key in state.hpas])

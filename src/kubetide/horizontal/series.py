@@ -89,6 +89,8 @@ class HorizontalSeries:
         endings = controller.endings
         for settlement in controller.result.settlements:
             key = settlement.verdict.key
+            if settlement.verdict.stage == "waiting":
+                continue
             ending = endings.get(key)
             error = settlement.error_label if ending is None else ending.error_label
             ends[settlement.action, error] += 1

@@ -47,6 +47,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         scales: Scales that have changed since they were last read.
         answers: This tick's samples.
         values: This tick's answers of the custom and external metrics APIs.
+        early: Only of a tick between two others: the HPAs that it is for. The others wait, and keep samples and values.
         holds: Why nothing may be scaled down (a cache too old ...), as sentences; always the whole list.
         memory: Only in a full delta.
         sample_pods: Only in a full delta: namespaces and names of the last answer for the whole cluster.
@@ -61,6 +62,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     scales: Sequence[ScaleView] = ()
     answers: Sequence[Answer] = ()
     values: Sequence[Reply] = ()
+    early: Sequence[Key] | None = None
     holds: Sequence[str] = ()
     memory: Sequence[MemoryEntry] = ()
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
@@ -152,6 +154,8 @@ class State:
             else None,
             headroom=self.settings.forecaster == HEADROOM,
         )
+        self.early: frozenset[Key] | None = None
+        """The HPAs that a tick between two others is for; None in any other tick."""
         self.holds: tuple[str, ...] = ()
         self.unread_selectors: dict[Key, None] = {}
         """HPAs whose targets' selectors have never been read for a decision (``rules.ambiguous_selectors``)."""
@@ -184,6 +188,7 @@ class State:
 
     def applying(self, delta: Delta) -> Steps[None]:
         """Apply what was gathered since the last tick, in steps; nothing may read the state in between."""
+        self.early = None if delta.early is None else frozenset(delta.early)
         self.holds = tuple(delta.holds)
         self._by_node = None
         for number, view in enumerate(delta.hpas):
@@ -223,8 +228,13 @@ class State:
                 yield
         if delta.sample_pods is not None:
             self.samples.remember_pods(delta.sample_pods)
-        self.samples.take(delta.answers, self.table)
-        self.values = taken_over(delta.values, self.values)
+        values = taken_over(delta.values, self.values)
+        if self.early is None:
+            self.samples.take(delta.answers, self.table)
+            self.values = values
+        else:
+            self.samples.take_beside(delta.answers, self.table)
+            self.values |= values
 
     def _put_hpa(self, view: HpaView) -> None:
         key = view.namespace, view.name

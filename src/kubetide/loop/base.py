@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kubetide.loop.protocol import Health, SourceHealth
+from kubetide.loop.protocol import Health, Loop, SourceHealth
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ class BaseLoop:
     """A loop without holds, work between two ticks, or clean-up."""
 
     eager: asyncio.Event | None = None
-    """Set when the next tick should not wait for its time; cleared when it begins. None for a loop that never asks."""
+    """Set to ask for ``early`` at once; cleared when it begins. None for a loop that never asks."""
     ticks_at_once = True
     """The first tick waits for nothing but the caches."""
 
@@ -33,6 +33,10 @@ class BaseLoop:
     def sources(self) -> Sequence[SourceHealth]:
         """The metric sources of the loop."""
         return ()
+
+    async def early(self: Loop) -> None:
+        """Tick before it is time."""
+        await self.tick()
 
     def next_wake(self) -> Instant | None:
         """Return when ``wake`` is due."""

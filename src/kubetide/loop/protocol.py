@@ -66,7 +66,7 @@ class Loop(Protocol):
 
     @property
     def eager(self) -> asyncio.Event | None:
-        """Set to start the next tick early; cleared when it starts. None for a loop that never does so."""
+        """Set to ask for ``early`` at once; cleared when it starts. None for a loop that never asks."""
         ...
 
     @property
@@ -90,6 +90,10 @@ class Loop(Protocol):
 
     async def tick(self) -> None:
         """Gather, decide, act, absorb and record once. Raises CloudError, ApiError."""
+        ...
+
+    async def early(self) -> None:
+        """Tick before it is time, for what ``eager`` was set for; the next tick keeps its time. Raises CloudError, ApiError."""
         ...
 
     def next_wake(self) -> Instant | None:

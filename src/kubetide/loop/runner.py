@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -41,12 +41,12 @@ class Runner:
             wake = loop.next_wake()
             first = due if wake is None else min(wake, due)
             if await self._rest_until(first):
-                await self._guarded(self._tick())
+                await self._guarded(self._tick(loop.early))
                 continue
             if first < due:
                 await self._guarded(loop.wake())
                 continue
-            await self._guarded(self._tick())
+            await self._guarded(self._tick(loop.tick))
             # From the first tick on, so that ticks do not drift; of those that were missed one is made up for.
             due = after(due, Duration(loop.period * max(1, (clock.now() - due) // loop.period)))
 
@@ -58,7 +58,7 @@ class Runner:
             async with asyncio.timeout(to_seconds(_PATIENCE)):
                 await self._resting.wait()
 
-    async def _tick(self) -> None:
+    async def _tick(self, tick: Callable[[], Awaitable[None]]) -> None:
         loop = self.loop
         self._resting.clear()
         if loop.eager is not None:
@@ -67,7 +67,7 @@ class Runner:
             loop.health.began = self._clock.monotonic()
             for runner in self._waits_for:
                 await runner.resting()
-            await loop.tick()
+            await tick()
             loop.health.last_tick = self._clock.now()
         finally:
             self._resting.set()

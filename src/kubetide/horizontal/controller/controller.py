@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -52,7 +53,8 @@ LOOP = "horizontal"
 class HorizontalController(BaseLoop):
     """Scales pods out and in, as upstream's HPA controller does.
 
-    All HPAs are looked at together, once per sync period; upstream gives each a period of its own.
+    All HPAs are looked at together, once per sync period; upstream gives each a period of its own. With v1.37 those
+    that are new, or have a new spec, are looked at at once, too.
     """
 
     name = LOOP
@@ -99,6 +101,9 @@ class HorizontalController(BaseLoop):
         owners = owners or NoOthers()
         own = OwnChanges(hpas.feed(), hpas.objects, owners)
         self._hpas, self._pods = hpas, pods
+        if settings.minor >= 37:
+            self.eager = asyncio.Event()
+            hpas.on_change(self._changed)
         self._feed = pods.feed()
         self._anew = False
         self._remote = as_remote(cluster) is not None
@@ -156,10 +161,26 @@ class HorizontalController(BaseLoop):
         """Return once all caches that the loop needs are synced."""
         for informer in self._informers:
             await informer.synced()
+        if self.eager is not None:
+            self.eager.clear()  # the first tick is for all that there is
+
+    def _changed(
+        self, _: Key, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None
+    ) -> None:
+        assert self.eager is not None, "it hears of changes"
+        if new is not None and (old is None or old.metadata.generation != new.metadata.generation):
+            self.eager.set()
 
     async def tick(self) -> None:
         """Gather, decide, act, absorb and record, once. The caches must be synced."""
-        delta = await self._gatherer.gather(self._state)
+        await self._look()
+
+    async def early(self) -> None:
+        """Do the same for HPAs that are new or have a new spec; for all where the record must hold the whole state."""
+        await self._look(early=not (self._anew or self._recorder.wants_full(LOOP)))
+
+    async def _look(self, *, early: bool = False) -> None:
+        delta = await self._gatherer.gather(self._state, early=early)
         now = self._clock.now()
         clock = self._clock
         await in_turns(self._state.applying(delta), clock)
@@ -291,7 +312,7 @@ class HorizontalController(BaseLoop):
                 result=msgspec.Raw(encoded),
                 reasons=reasons,
                 repeated=repeated,
-                figures=self._figures.of(self._state, result, now),
+                figures=() if self._state.early is not None else self._figures.of(self._state, result, now),
             ),
             None if isinstance(gathered, bytes) else gathered,
         )

@@ -98,16 +98,19 @@ class Gatherer:
         """Note that an HPA's status may differ from what the loop wrote: it is compared again."""
         self._suspect[key] = None
 
-    async def gather(self, state: State) -> Delta:
-        """Return the changes since the last delta."""
+    async def gather(self, state: State, *, early: bool = False) -> Delta:
+        """Return the changes since the last delta; an early one measures only for HPAs that are new or have a new spec."""
         hpas, gone_hpas, statuses = await self._take_hpas(state)
         pods, gone_pods = await self._take_pods()
         specs: Mapping[Key, Autoscaler] = state.specs
         if hpas or gone_hpas:
             specs = await self._new_specs(state, hpas, gone_hpas)
             self._sampling = None
+        asking = [(view.namespace, view.name) for view in hpas if _is_early(view, state)] if early else None
+        if asking is not None:
+            specs = {key: specs[key] for key in asking}
         scales = await self._read_scales(state, specs)
-        answers, values = await self._measure(state, specs, scales)
+        answers, values = await self._measure(state, specs, scales, early=early)
         memory = () if self._past is None else await self._past.memory(state, specs, scales)
         return Delta(
             hpas=tuple(hpas),
@@ -118,6 +121,7 @@ class Gatherer:
             scales=tuple(scale for key, scale in scales.items() if state.scales.get(key) != scale),
             answers=tuple(answers),
             values=tuple(shortened(reply, state.values) for reply in values),
+            early=asking,
             holds=self._holds(state.settings),
             memory=memory,
         )
@@ -211,7 +215,11 @@ class Gatherer:
     async def _read_samples(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> list[Answer]:
-        """Ask once for the whole cluster; where that fails, once for each namespace."""
+        """Ask once for the whole cluster; where that fails, once for each namespace.
+
+        An HPA that is alone in its namespace is asked for by its selector, as upstream does: that is
+        the smaller answer.
+        """
         if self._sampling is None:
             asking = {
                 key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)
@@ -224,14 +232,25 @@ class Gatherer:
             return [await self._guard.ask(lambda: self._all_samples(keys))]
         except MetricsError:
             self._sampled = None
-        return await self._read_samples_by_namespace(sampled, scales, state.settings.concurrent_syncs)
+        by_namespace: dict[str, list[Autoscaler]] = {}
+        for spec in _readable(sampled, scales):
+            by_namespace.setdefault(spec.key[0], []).append(spec)
+        return await self._ask_for(list(by_namespace.values()), scales, state.settings.concurrent_syncs)
+
+    async def _read_own_samples(
+        self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
+    ) -> list[Answer]:
+        """Ask for the pods of each HPA."""
+        alone = [[spec] for spec in _readable(specs, scales) if any(m.resource for m in spec.metrics)]
+        return await self._ask_for(alone, scales, state.settings.concurrent_syncs)
 
     async def _measure(
-        self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
+        self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], *, early: bool
     ) -> tuple[list[Answer], list[Reply]]:
         """Ask for samples and values at the same time, where both are needed."""
         questions = questions_of(specs, scales, from_zero=state.settings.scales_from_zero)
-        samples = self._read_samples(state, specs, scales)
+        read = self._read_own_samples if early else self._read_samples
+        samples = read(state, specs, scales)
         if not questions:
             return await samples, []
         values = self._values.read(questions, limit=state.settings.concurrent_syncs)
@@ -245,26 +264,17 @@ class Gatherer:
         self._sampled = (samples.namespaces, samples.names)
         return answer
 
-    async def _read_samples_by_namespace(
-        self, sampled: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
+    async def _ask_for(
+        self, groups: Sequence[Sequence[Autoscaler]], scales: Mapping[Key, ScaleView], limit: int
     ) -> list[Answer]:
-        """Ask for each namespace; one that fails harms only its own HPAs.
+        """Ask for each group, the HPAs of a namespace or one alone; a question that fails harms only its own HPAs."""
 
-        An HPA that is alone in its namespace is asked for by its selector, as upstream does: that is
-        the smaller answer.
-        """
-        by_namespace: dict[str, list[Autoscaler]] = {}
-        for key, spec in sampled.items():
-            if scales[key].selector and not scales[key].error:
-                by_namespace.setdefault(key[0], []).append(spec)
-
-        async def ask(namespace: str) -> list[Answer]:
-            specs = by_namespace[namespace]
+        async def ask(specs: Sequence[Autoscaler]) -> list[Answer]:
             alone = specs[0].key if len(specs) == 1 else None
             labels = scales[alone].selector if alone else ""
 
             async def samples() -> Answer:
-                found = checked(await self._metrics.pod_samples(namespace, labels))
+                found = checked(await self._metrics.pod_samples(specs[0].key[0], labels))
                 return answer_of(found, _sample_keys(specs), hpa=alone, same_pods=False)
 
             try:
@@ -272,12 +282,22 @@ class Gatherer:
             except MetricsError as error:
                 return [Answer(hpa=spec.key, error=str(error)) for spec in specs]
 
-        answers = await in_parallel(list(by_namespace), ask, limit=limit)
+        answers = await in_parallel(groups, ask, limit=limit)
         return [answer for found in answers for answer in found]
 
 
 def _sample_keys(specs: Iterable[Autoscaler]) -> list[SampleKey]:
     return sorted({m.sample_key for spec in specs for m in spec.metrics if m.resource})
+
+
+def _readable(specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]) -> Iterable[Autoscaler]:
+    return (spec for key, spec in specs.items() if scales[key].selector and not scales[key].error)
+
+
+def _is_early(view: HpaView, state: State) -> bool:
+    """Return whether the HPA need not wait for the next tick: it is new, or its spec is. Source: horizontal controller v1.37."""
+    known = state.views.get((view.namespace, view.name))
+    return known is None or known.uid != view.uid or known.generation != view.generation
 
 
 def _first(item: tuple[Key, Autoscaler]) -> Key:

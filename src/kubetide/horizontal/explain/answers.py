@@ -23,8 +23,9 @@ from kubetide.horizontal.reasons import (
     VOCABULARY,
     reasons_of,
 )
-from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.horizontal.rules.evaluate import evaluate_as_due
 from kubetide.horizontal.rules.limits import down_limit, up_limit
+from kubetide.horizontal.rules.waiting import due_at, is_waiting
 from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant, format_duration, format_rfc3339
@@ -116,14 +117,15 @@ class HpaExplanation(msgspec.Struct, frozen=True):
 
 
 def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
-    """Explain what the loop decides about an HPA.
+    """Explain what the loop decides about an HPA; of one that is not due, what it would decide.
 
     Raises: KeyError when there is no such HPA.
     """
     if key not in state.specs:
         raise KeyError(f"there is no HPA {key[0]}/{key[1]}")
     spec = state.specs[key]
-    verdict = evaluate(state, key, now)
+    verdict = evaluate_as_due(state, key, now)
+    waits = state.early is None and is_waiting(state, key, now)
     events = state.events.get(key, ScaleEvents())
     settled = Settlement(
         verdict=verdict,
@@ -160,7 +162,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         what_ifs=what_ifs(state, spec, verdict, now),
         reasons=reasons,
         holds=holds,
-        answer=headline(verdict, metrics, holds, reasons),
+        answer=headline(verdict, metrics, holds, reasons, due_at(state, key) if waits else None),
     )
 
 

@@ -60,9 +60,14 @@ def holds_of(
 
 
 def headline(
-    verdict: Verdict, metrics: Sequence[MetricExplanation], holds: Sequence[str], reasons: Sequence[Reason]
+    verdict: Verdict,
+    metrics: Sequence[MetricExplanation],
+    holds: Sequence[str],
+    reasons: Sequence[Reason],
+    due: Instant | None = None,
 ) -> str:
-    """Return the answer in one line."""
+    """Return the answer in one line; ``due``: when an HPA that waits for its own sync period is decided about."""
+    when = "now" if due is None else f"at {format_rfc3339(due)}, when its own sync period is over"
     current, desired = verdict.current, verdict.desired
     unplaced = max((len(one.unplaced) for one in metrics), default=0)
     have = f"It has {current} {'replica' if current == 1 else 'replicas'}"
@@ -74,10 +79,10 @@ def headline(
         why = why_undecided(reasons)
         if verdict.stage == "unread":
             return f"How many replicas it has is not known: {why}."
-        return f"{have}{f' and is to be scaled to {desired} now' if verdict.rescale else ''}: {why}."
+        return f"{have}{f' and is to be scaled to {desired} {when}' if verdict.rescale else ''}: {why}."
     failing = f" A metric fails: {problems}." if problems else ""
     wants = f"wants {verdict.raw}{_by(verdict, metrics)}"
-    end = f"is to be scaled to {desired} now" if verdict.rescale else f"stays at {current}"
+    end = f"is to be scaled to {desired} {when}" if verdict.rescale else f"stays at {current}"
     if holds:
         return f"{have} and {wants}, but {joined(holds)}, so it {end}.{failing}"
     if verdict.rescale:

@@ -188,6 +188,30 @@ class SampleTable:
             else:
                 self._take_own(answer.hpa, answer, table)
 
+    def take_beside(self, answers: Sequence[Answer], table: PodTable) -> None:
+        """Replace the answers to the own questions of some HPAs; samples of the others stay."""
+        self.version += 1
+        self._last = None
+        self.cluster_error = None
+        self._grow(table.capacity)
+        for answer in answers:
+            assert answer.hpa is not None, "each answers the question of one HPA"
+            rows = table.members_of(answer.hpa)
+            self.seen[rows] = False
+            for has in self.has.values():
+                has[rows] = False
+            for known in (self.errors, self.unmatched, self.sample_counts):
+                known.pop(answer.hpa, None)
+            self._take_own(answer.hpa, answer, table)
+
+    def _grow(self, size: int) -> None:
+        more = size - len(self.seen)
+        if more:
+            self.seen = np.pad(self.seen, (0, more))
+            self.times, self.windows = np.pad(self.times, (0, more)), np.pad(self.windows, (0, more))
+            self.milli = {key: np.pad(one, (0, more)) for key, one in self.milli.items()}
+            self.has = {key: np.pad(one, (0, more)) for key, one in self.has.items()}
+
     def _are_as_before(self, answers: Sequence[Answer], table: PodTable) -> bool:
         """Return whether it is one answer about the same pods, which says the same of them as the last."""
         if self._last is None or len(answers) != 1 or not _is_whole(answers[0]):

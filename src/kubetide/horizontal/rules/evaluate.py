@@ -13,7 +13,6 @@ from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.memory import OptionMemory, ScaleEvents
 from kubetide.horizontal.metrics.types import Tally
-from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
 from kubetide.horizontal.options.forecasting import (
@@ -39,6 +38,7 @@ from kubetide.horizontal.rules.metric_results import (
     measure,
     proposed_by,
 )
+from kubetide.horizontal.rules.waiting import is_waiting
 from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
@@ -84,13 +84,18 @@ class Number(NamedTuple):
 
 
 def evaluate(state: State, key: Key, now: Instant) -> Verdict:
-    """Return the verdict on one HPA."""
+    """Return the verdict on one HPA; of one that is not due, that it waits."""
+    if is_waiting(state, key, now):
+        scale = state.scales.get(key)
+        return Verdict(key, scale.spec_replicas if scale else 0, stage="waiting")
+    return evaluate_as_due(state, key, now)
+
+
+def evaluate_as_due(state: State, key: Key, now: Instant) -> Verdict:
+    """Return the verdict on one HPA, whether it is due or not."""
     spec, scale = state.specs[key], state.scales.get(key)
     if scale is None or scale.error:
         return _unread(spec, scale)
-    own = state.options.get(key, _NO_MEMORY)
-    if not is_due(spec.options.sync_period, state.settings.sync_period, own.looked_at, now):
-        return Verdict(key, scale.spec_replicas, stage="waiting")
     if spec.minimum > spec.maximum:
         return _uncomputed(spec, scale, _crossed_bounds(spec), None, first=False)
     current, first = scale.spec_replicas, not state.recommendations.has(key)

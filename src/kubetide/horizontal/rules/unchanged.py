@@ -20,7 +20,13 @@ from kubetide.units.time import Instant
 def evaluate_unless_unchanged(state: State, key: Key, now: Instant) -> Verdict:
     """Return the verdict on one HPA: the last one, or a new one."""
     spec, scale = state.specs[key], state.scales.get(key)
-    if scale is None or scale.error or not spec.plain or state.table.members.is_contested(key):
+    if (
+        scale is None
+        or scale.error
+        or not spec.plain
+        or state.early is not None
+        or state.table.members.is_contested(key)
+    ):
         return evaluate(state, key, now)
     known = state.unchanged.get(key)
     quick = _quick_facts_of(state, spec)

@@ -58,6 +58,10 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     quiet: list[bool] = []
     for position in to_settle.tolist():
         verdict = verdicts[position]
+        if verdict.stage == "waiting":
+            settlements[position] = Settlement(verdict, state.statuses[verdict.key], (), (), ())
+            quiet.append(True)
+            continue
         again = settlement_as_before(state, verdict)
         if again is not None:
             settlements[position] = again
@@ -130,7 +134,7 @@ def _settle(
     if held:
         status, changes = before, ()
     state.statuses[key] = status
-    if spec.options.any and verdict.stage != "waiting":
+    if spec.options.any:
         change = verdict.desired - verdict.current if action != "none" else 0
         state.options[key] = _option_memory(
             state.options.get(key, OptionMemory()), verdict, spec, change, now

@@ -27,15 +27,13 @@ def changed_status(
 ) -> HpaStatus:
     """Return the new status.
 
-    Of an HPA that is not due nothing changes, without a scale only the conditions. Else the status is made anew, with
+    Without a scale only the conditions change. Else the status is made anew, with
     the generation as ``observedGeneration`` from v1.37 on, without any before; the desired number changes only in a
     tick that went to its end. ``currentReplicas`` is ``spec.replicas`` as it was read.
 
     Args:
         generation: What the status says that was observed; None for nothing.
     """
-    if verdict.stage == "waiting":
-        return before
     if verdict.stage == "unread":
         return msgspec.structs.replace(before, conditions=conditions)
     return HpaStatus(
