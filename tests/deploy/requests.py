@@ -74,9 +74,9 @@ class Observed:
         self._note("watch", kind, where.get("namespace", ""))
         return self._inner.watch(kind, **where)
 
-    async def create(self, kind, body, *, namespace=""):
+    async def create(self, kind, body, *, namespace="", dry_run=False):
         self._note("create", kind, namespace)
-        return await self._inner.create(kind, body, namespace=namespace)
+        return await self._inner.create(kind, body, namespace=namespace, dry_run=dry_run)
 
     async def replace(self, kind, body, *, namespace="", subresource=""):
         self._note("update", kind, namespace, body["metadata"]["name"], subresource)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST, NOMINATE, UI
+from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, DRY_RUN, IDLEST, NOMINATE, UI
 from tests.deploy.requests import Granted, Observed, account_of, granted_by, observed_horizontal
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
@@ -83,6 +83,7 @@ def test_the_chart_grants_what_the_table_says(rendered, acting):
     assert granted_by(rendered(*flags, CAPACITY)) == of_table(acting=acting, values={"options.capacityApis"})
     nominating = of_table(acting=acting, values={"options.nominatePods"})
     assert granted_by(rendered(*flags, NOMINATE)) == nominating
+    assert granted_by(rendered(*flags, DRY_RUN)) == of_table(acting=acting, values={"options.dryRunPods"})
     assert granted_by(rendered(*flags, UI)) == of_table(acting=acting, values={"ui.enabled"})
 
 

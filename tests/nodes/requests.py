@@ -87,7 +87,10 @@ def world(
     replica_sets=(),
     **settings,
 ):
-    """A world of one group of 4-core nodes; ``settings`` turn on what the test needs."""
+    """A world of one group of 4-core nodes; ``settings`` turn on what the test needs.
+
+    No API server is there to admit the pods of buffers, so templates are copied as they are.
+    """
     found = CapacityChanges(
         pod_templates=tuple(templates),
         provisioning_requests=tuple(requests),
@@ -104,6 +107,7 @@ def world(
             "enable_provisioning_requests": bool(requests),
             "capacity_buffer_controller_enabled": bool(buffers),
             "capacity_buffer_pod_injection_enabled": bool(buffers),
+            "capacity_buffer_pod_dry_run_enabled": False,
             "capacity_quotas_enabled": bool(quotas),
             **settings,
         },

@@ -13,6 +13,7 @@ from kubetide.nodes.capacity.buffers.translate import replicas_of
 from kubetide.nodes.decision import CopyTemplate
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.nodes.facts.capacity import CapacityChanges
+from kubetide.nodes.records.delta import Unwritten
 from kubetide.objects.batch import Job
 from kubetide.objects.capacity import CapacityBufferStatus, LocalReference
 from kubetide.objects.meta import ObjectMeta
@@ -262,7 +263,7 @@ def test_a_copy_that_could_not_be_written_is_made_again():
     held.tick(**web)
     copy = held.writes[0]
     assert isinstance(copy, CopyTemplate)
-    failed = ("default", old.metadata.name)
+    failed = Unwritten("default", old.metadata.name, "it is down")
     held.tick(at=seconds(10), unwritten=(failed,), capacity=CapacityChanges(pod_templates=(old,)))
     assert held.writes[0] == copy
 

@@ -193,12 +193,12 @@ class HttpCluster:
     def spread(self, pause: Duration) -> Duration:
         return self._reader.spread(pause)
 
-    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "") -> T:
+    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "", dry_run: bool = False) -> T:
         if kind.namespaced:
             namespace = namespace or (body.get("metadata") or {}).get("namespace") or ""
         path = path_of(kind, namespace)
         typed = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
-        return await self._send("POST", path, kind.model, body=typed)
+        return await self._send("POST", path, kind.model, {"dryRun": "All"} if dry_run else None, body=typed)
 
     async def replace(
         self, kind: Kind[T], body: Json, *, namespace: str = "", subresource: Literal["", "status"] = ""
@@ -283,10 +283,11 @@ class HttpCluster:
         method: str,
         path: str,
         model: type[T],
+        query: Mapping[str, str] | None = None,
         *,
         body: Json | Sequence[Json] | None = None,
         media_type: str = JSON,
     ) -> T:
         data = None if body is None else encode(body)
-        asked = Asked(method, path, data=data, media_type=media_type)
+        asked = Asked(method, path, query, data=data, media_type=media_type)
         return decode(model, await self._transport.send(asked))

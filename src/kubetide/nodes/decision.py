@@ -236,6 +236,10 @@ class CopyTemplate(msgspec.Struct, frozen=True, tag_field="op", tag="copyTemplat
     """Copy a PodTemplate, the template of a workload, or one of its pods, to the PodTemplate of a CapacityBuffer.
 
     The source is read whole when it is copied: what the loop holds of it are only the fields that it decides by.
+
+    Attributes:
+        source: Plural name of the source's kind.
+        dry_run: Whether the template is that of the pod that the API server would make of the source's.
     """
 
     buffer: str
@@ -243,8 +247,8 @@ class CopyTemplate(msgspec.Struct, frozen=True, tag_field="op", tag="copyTemplat
     namespace: str
     name: str
     source: str
-    """Plural name of the source's kind."""
     source_name: str
+    dry_run: bool = False
 
 
 Write = WriteStatus | DeleteRequest | CopyTemplate

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from kubetide.nodes.consolidation.memory import ConsolidationMemory
 from kubetide.nodes.scale_down.memory import ScaleDownMemory
 from kubetide.objects.base import Quantities
-from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
@@ -284,6 +283,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     degradation: Degradation = Degradation()
     buffer_templates: dict[str, str] = {}
     """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, or version of a workload; a PodTemplate's name."""
+    unwritten_templates: dict[str, str] = {}
+    """Those of them that could not be written in the last tick, with the errors; an empty one where writing was withheld."""
     made_groups: dict[str, MadeGroup] = {}
     """By group id; of groups that exist."""
     empty_since: dict[str, Instant] = {}
@@ -291,9 +292,9 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)
     consolidation: ConsolidationMemory = msgspec.field(default_factory=ConsolidationMemory)
 
-    def forget_copies(self, keys: Sequence[Key]) -> None:
-        """Forget what these PodTemplates were copied from, so that they are copied again."""
-        if keys:
-            gone = {"/".join(key) for key in keys}
+    def note_unwritten(self, errors: Mapping[str, str]) -> None:
+        """Forget what these PodTemplates were copied from, so that they are copied again; remember why they were not."""
+        if errors or self.unwritten_templates:
             held = self.buffer_templates.items()
-            self.buffer_templates = {name: source for name, source in held if name not in gone}
+            self.buffer_templates = {name: source for name, source in held if name not in errors}
+            self.unwritten_templates = dict(errors)

@@ -162,6 +162,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     check_capacity_processor_instance: str = ""
     capacity_buffer_controller_enabled: bool = False
     capacity_buffer_pod_injection_enabled: bool = False
+    capacity_buffer_pod_dry_run_enabled: bool = True
     capacity_quotas_enabled: bool = False
 
     # Scale-down

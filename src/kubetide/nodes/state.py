@@ -13,7 +13,7 @@ from kubetide.nodes.facts.capacity import KnownCapacity
 from kubetide.nodes.facts.devices import KnownDevices
 from kubetide.nodes.facts.node_devices import NodeDevices
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, Health, has_taint, health_of, readiness
-from kubetide.nodes.facts.objects import put_all
+from kubetide.nodes.facts.objects import drop_all, put_all
 from kubetide.nodes.facts.pod_store import HeldPods
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
@@ -217,7 +217,8 @@ class State:
         if full:
             self._start_anew(delta.settings, delta.memory)
         self.step, self.holds, self.elapsed = delta.step, delta.holds, delta.elapsed
-        self.memory.forget_copies(delta.unwritten)
+        if delta.step == "update":
+            self.memory.note_unwritten({f"{one.namespace}/{one.name}": one.error for one in delta.unwritten})
         self.live_pods = MappingProxyType(delta.live_pods or {})
         before = self.version
         self._apply_gone(delta.gone)
@@ -327,18 +328,16 @@ class State:
             if self.nodes.pop(name, None) is not None:
                 self.snapshot.remove_node(name)
                 self._nodes_changed()
-        for held, keys in (
-            (self.replica_sets, gone.replica_sets),
-            (self.deployments, gone.deployments),
-            (self.daemon_sets, gone.daemon_sets),
-            (self.stateful_sets, gone.stateful_sets),
-            (self.jobs, gone.jobs),
-            (self.pdbs, gone.pdbs),
-        ):
-            for key in keys:
-                held.pop(key, None)
-                self.version += 1
-                self.owners_version += 1
+        dropped = (
+            drop_all(self.replica_sets, gone.replica_sets),
+            drop_all(self.deployments, gone.deployments),
+            drop_all(self.daemon_sets, gone.daemon_sets),
+            drop_all(self.stateful_sets, gone.stateful_sets),
+            drop_all(self.jobs, gone.jobs),
+            drop_all(self.pdbs, gone.pdbs),
+        )
+        self.version += sum(dropped)
+        self.owners_version += sum(dropped)
 
     def _put_replication_controllers(self, delta: Delta) -> bool:
         changed, gone = delta.replication_controllers, delta.gone.replication_controllers

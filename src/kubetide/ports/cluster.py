@@ -82,8 +82,11 @@ class Cluster(Protocol):
         """
         ...
 
-    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "") -> T:
-        """Create an object. Raises AlreadyExists, Invalid, NotFound (namespace)."""
+    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "", dry_run: bool = False) -> T:
+        """Create an object; as a dry run return what it would be, with all that admission adds, and store nothing.
+
+        Raises AlreadyExists, Invalid, Forbidden (also by admission), NotFound (namespace).
+        """
         ...
 
     async def replace(

@@ -179,11 +179,11 @@ class ShownCluster:
             return await self._owner.put_status(kind, key, patch)
         return await self._inner.patch(kind, name, patch, **how)
 
-    async def create(self, kind: Kind[Any], body: Json, *, namespace: str = "") -> Any:
+    async def create(self, kind: Kind[Any], body: Json, **how: Any) -> Any:
         """Create an object; an event about a shown one becomes one about its owner."""
         if kind.resource == EVENTS.resource:
             body = self._about(body)
-        return await self._inner.create(kind, body, namespace=namespace)
+        return await self._inner.create(kind, body, **how)
 
     def _about(self, event: Json) -> Json:
         involved = event.get("involvedObject") or {}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from kubetide.nodes.facts.capacity import CapacityChanges, kinds_read, slim_capacity
 from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.records.delta import Unwritten
 from kubetide.nodes.state import State, Step
 from kubetide.objects.kinds import POD_TEMPLATES, Kind
-from kubetide.objects.meta import Key
 from kubetide.watching import Caches, Feed, Informer
 
 
@@ -27,16 +27,16 @@ class CapacityGatherer:
         self._caches = caches
         self._known = known
         self._sources: dict[str, _Source] | None = None
-        self._reread: dict[KnownKey, None] = {}
+        self._reread: dict[KnownKey, str] = {}
 
     @property
     def may_have_changed(self) -> bool:
         """Whether the next ``changes`` may return anything; always true before the first call."""
         return self._sources is None or bool(self._sources)
 
-    def read_anew(self, keys: Iterable[KnownKey]) -> None:
-        """Make the next tick read these objects from the cache again: their writes failed."""
-        self._reread.update(dict.fromkeys(keys))
+    def read_anew(self, errors: Mapping[KnownKey, str]) -> None:
+        """Make the next tick read these objects from the cache again: their writes failed, for these reasons."""
+        self._reread.update(errors)
 
     def unread(self) -> tuple[str, ...]:
         """Return the plural names of kinds that cannot be read."""
@@ -44,7 +44,7 @@ class CapacityGatherer:
 
     async def changes(
         self, step: Step, *, anew: bool
-    ) -> tuple[CapacityChanges | None, tuple[KnownKey, ...], tuple[Key, ...]]:
+    ) -> tuple[CapacityChanges | None, tuple[KnownKey, ...], tuple[Unwritten, ...]]:
         """Return changed objects, None for nothing, deleted ones, and PodTemplates that could not be written.
 
         Only a tick's first step returns any.
@@ -70,7 +70,10 @@ class CapacityGatherer:
             return None, (), ()
         gone: list[KnownKey] = []
         changed = {name: self._of(name, source, gone) for name, source in self._sources.items()}
-        unwritten = tuple(sorted(key[1:] for key in self._reread if key[0] == POD_TEMPLATES.plural))
+        failed = self._reread.items()
+        unwritten = tuple(
+            sorted(Unwritten(*key[1:], error) for key, error in failed if key[0] == POD_TEMPLATES.plural)
+        )
         self._reread = {}
         found = CapacityChanges.from_kinds(changed)
         return (found if first or anew or found != CapacityChanges() else None), tuple(gone), unwritten

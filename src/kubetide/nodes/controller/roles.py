@@ -57,6 +57,7 @@ NODES: Final = Role(
         Grant(("get",), "", ("pods", "replicationcontrollers"), acting=True, value=_VALUE),
         Grant(("get",), "apps", ("deployments", "replicasets", "statefulsets"), acting=True, value=_VALUE),
         Grant(("get",), "batch", ("jobs",), acting=True, value=_VALUE),
+        Grant(("create",), "", ("pods",), acting=True, value="options.dryRunPods"),
         Grant(("get", "update"), "", ("nodes",), acting=True),
         Grant(("create",), "", ("pods/eviction",), acting=True),
         Grant(("patch",), "", ("pods/status",), acting=True, value="options.nominatePods"),

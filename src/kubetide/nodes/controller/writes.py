@@ -9,6 +9,7 @@ import msgspec
 
 from kubetide.nodes.decision import CopyTemplate, DeleteRequest, Write, WriteStatus
 from kubetide.nodes.facts.capacity import CAPACITY_KIND_OF
+from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.state import State
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
@@ -24,13 +25,16 @@ from kubetide.objects.kinds import (
     Kind,
 )
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, NotFound, Withheld
+from kubetide.ports.errors import AlreadyExists, ApiError, Forbidden, NotFound, Withheld
 
 _SOURCES: Final[dict[str, Kind[Any]]] = {
     kind.plural: kind
     for kind in (PODS, POD_TEMPLATES, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, REPLICATION_CONTROLLERS)
 }
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105  # the prefix of a volume's name
+_DRY_RUN_NAME: Final = "fake-pod-"
+# The words of kube-apiserver's RBAC authorizer (v1.36); what admission forbids has others.
+_NO_RIGHT: Final = 'cannot create resource "pods"'
 _NOT_OF_TEMPLATES: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
 
 
@@ -41,16 +45,18 @@ class Writer:
         self._cluster = cluster
         self.failures = 0
 
-    async def write(self, writes: Sequence[Write]) -> tuple[tuple[str, str, str], ...]:
-        """Carry out the writes in order; return (plural, namespace, name) of the objects whose write failed."""
-        failed = []
+    async def write(self, writes: Sequence[Write]) -> dict[KnownKey, str]:
+        """Carry out the writes in order; return the errors of those that failed, empty where writing is withheld."""
+        failed: dict[KnownKey, str] = {}
         for one in writes:
             try:
                 await self._write(one)
-            except (ApiError, Withheld) as error:
-                self.failures += not isinstance(error, Withheld)
-                failed.append(_key(one))
-        return tuple(failed)
+            except Withheld:
+                failed[_key(one)] = ""
+            except ApiError as error:
+                self.failures += 1
+                failed[_key(one)] = str(error)
+        return failed
 
     async def _write(self, one: Write) -> None:
         match one:
@@ -82,6 +88,8 @@ class Writer:
             template = _template_of_pod(source)
         else:
             template = (source if one.source == POD_TEMPLATES.plural else source["spec"])["template"]
+            if one.dry_run:
+                template = await self._admitted(template, one.namespace)
         owner: Json = {
             "apiVersion": CAPACITY_BUFFERS.api_version,
             "kind": CAPACITY_BUFFERS.kind,
@@ -103,10 +111,24 @@ class Writer:
             changed = {**there, "metadata": metadata, "template": template}
             await self._cluster.replace(kind, changed, namespace=one.namespace)
 
+    async def _admitted(self, template: Json, namespace: str) -> Json:
+        """Return the template of the pod that the API server would make of this one: with defaults, and what webhooks add.
 
-def request_processed(
-    state: State, writes: Sequence[Write], failed: Collection[tuple[str, str, str]]
-) -> bool:
+        Without the right to create pods it stays as it is.
+        """
+        metadata = template.get("metadata") or {}
+        told = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
+        body: Json = {"metadata": {"generateName": _DRY_RUN_NAME, **told}, "spec": template["spec"]}
+        try:
+            pod = await self._cluster.create(PODS.untyped, body, namespace=namespace, dry_run=True)
+        except Forbidden as error:
+            if _NO_RIGHT in str(error):
+                return template
+            raise
+        return _template_of_pod(pod)
+
+
+def request_processed(state: State, writes: Sequence[Write], failed: Collection[KnownKey]) -> bool:
     """Return whether a ProvisioningRequest was picked, answered or failed, and its status was written.
 
     Then the next tick begins at once. A request whose status could not be written would be picked again and again.
@@ -142,7 +164,7 @@ def _without_token(container: Json) -> Json:
     return {**container, "volumeMounts": [one for one in mounts if not one["name"].startswith(_TOKEN_VOLUME)]}
 
 
-def _key(one: Write) -> tuple[str, str, str]:
+def _key(one: Write) -> KnownKey:
     match one:
         case WriteStatus():
             return one.resource, one.namespace, one.name

@@ -28,6 +28,13 @@ def put_all(held: dict[tuple[str, str], A], items: Sequence[A]) -> bool:
     return True
 
 
+def drop_all(held: dict[tuple[str, str], Any], keys: Sequence[tuple[str, str]]) -> int:
+    """Forget the objects of these keys; return how many keys there are."""
+    for key in keys:
+        held.pop(key, None)
+    return len(keys)
+
+
 class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """New or changed objects, each kind in order of name; in the full form all objects.
 

@@ -66,6 +66,14 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     capacity: tuple[KnownKey, ...] = ()
 
 
+class Unwritten(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """A PodTemplate of a CapacityBuffer that could not be written; ``error`` is empty where writing was withheld on purpose."""
+
+    namespace: str
+    name: str
+    error: str = ""
+
+
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The parts of a state that decisions and outcomes change; all else in it was gathered.
 
@@ -93,7 +101,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             from the first pod on that one of them controls, and until then they are taken to exist.
         devices: Slices, claims for devices and their classes, in the same way.
         capacity: Requests for capacity and the PodTemplates that they name; read where the flags say so.
-        unwritten: PodTemplates whose last copy could not be written: they are copied again.
+        unwritten: PodTemplates whose last copy could not be written, with the errors: they are copied again.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
         elapsed: How long the tick has taken so far, for limits of time; 0 in its first step.
@@ -117,7 +125,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     volumes: VolumeChanges | None = None
     devices: DeviceChanges | None = None
     capacity: CapacityChanges | None = None
-    unwritten: tuple[Key, ...] = ()
+    unwritten: tuple[Unwritten, ...] = ()
     unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None

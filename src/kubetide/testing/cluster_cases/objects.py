@@ -52,6 +52,22 @@ async def create_twice_already_exists(cluster: Cluster, _clock: Clock) -> None:
         assert str(refusal.error) == 'configmaps "a" already exists'
 
 
+async def create_as_a_dry_run(cluster: Cluster, _clock: Clock) -> None:
+    """A dry run answers with the object as it would be, and stores nothing; what would be refused is refused."""
+    async with scratch(cluster) as namespace:
+        body = builders.pod("", cpu="100m")
+        body["metadata"] = {"generateName": "dry-"}
+        made = await cluster.create(PODS, body, namespace=namespace, dry_run=True)
+        assert made.metadata.name.startswith("dry-")
+        assert made.spec.scheduler_name == "default-scheduler"
+        assert not (await cluster.list(PODS, namespace=namespace)).items
+        with refused(Invalid):
+            await cluster.create(PODS, own_pod("A_b"), namespace=namespace, dry_run=True)
+        await config_map(cluster, namespace, "a")
+        with refused(AlreadyExists):
+            await cluster.create(CONFIG_MAPS, builders.config_map("a"), namespace=namespace, dry_run=True)
+
+
 async def create_needs_its_namespace(cluster: Cluster, _clock: Clock) -> None:
     """A create in a namespace that does not exist is NotFound and names the namespace."""
     with refused(NotFound) as refusal:
@@ -224,6 +240,7 @@ CASES: list[Case] = [
     get_gives_what_was_created,
     get_of_nothing_is_not_found,
     create_twice_already_exists,
+    create_as_a_dry_run,
     create_needs_its_namespace,
     namespace_may_stand_in_the_body,
     generate_name_gives_new_names,

@@ -139,8 +139,9 @@ class EmbeddedCluster:
         finally:
             watcher.close()
 
-    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "") -> T:
-        response = await self._send("create", kind, namespace, body=body)
+    async def create(self, kind: Kind[T], body: Json, *, namespace: str = "", dry_run: bool = False) -> T:
+        options = Options(dry_run=True) if dry_run else NO_OPTIONS
+        response = await self._send("create", kind, namespace, options=options, body=body)
         return _object(response, kind)
 
     async def replace(

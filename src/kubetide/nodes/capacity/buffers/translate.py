@@ -60,8 +60,8 @@ def translate(
 ) -> tuple[CapacityBuffer, CopyTemplate | None]:
     """Return the buffer with the status for its spec, and the template to copy for it.
 
-    A template that is to be copied is held from here on as it will be. Of a buffer that is not ready the strategy stays
-    in the status, and what is known of its template.
+    A template that is to be copied as it is is held from here on as it will be; one that the API server has to admit
+    is waited for. Of a buffer that is not ready the strategy stays in the status, and what is known of its template.
     """
     copy = template = None
     try:
@@ -70,7 +70,7 @@ def translate(
             copy = _keep_template(state, buffer, workload)
         else:
             copy = _keep_reference(state, buffer)
-        template = _template_of(state, buffer.metadata.namespace, template_name(buffer.metadata.name))
+        template = _managed_template(state, buffer, copy)
         count = replicas_of(buffer, template, _current(workload))
     except NotResolved as error:
         status = CapacityBufferStatus(
@@ -162,6 +162,38 @@ def _template_of(state: State, namespace: str, name: str) -> PodTemplateObject:
     return found
 
 
+def _managed_template(state: State, buffer: CapacityBuffer, copy: CopyTemplate | None) -> PodTemplateObject:
+    """Return the template that the buffer's pods are of. Raises NotResolved where the API server has yet to admit it."""
+    namespace, name = buffer.metadata.namespace, template_name(buffer.metadata.name)
+    if copy is not None and copy.dry_run:
+        if error := state.memory.unwritten_templates.get(f"{namespace}/{name}"):
+            named = buffer.spec.pod_template_ref is not None
+            raise NotResolved(f"failed to {'create fake pod' if named else 'resolve pod spec'}: {error}")
+        if state.capacity.template(namespace, name) is None:
+            raise NotResolved(f"the API server has yet to admit a pod of {copy.source}/{copy.source_name}")
+    return _template_of(state, namespace, name)
+
+
+def _is_admitted(state: State, key: str) -> bool:
+    """Return whether templates are what the API server makes of them; not where it must not be asked."""
+    return (
+        state.settings.capacity_buffer_pod_dry_run_enabled and state.memory.unwritten_templates.get(key) != ""
+    )
+
+
+def _admitted(
+    state: State, buffer: CapacityBuffer, plural: str, source: str, identity: str
+) -> CopyTemplate | None:
+    """Return the copy, as the API server admits it, of a source that has changed; None for none."""
+    meta = buffer.metadata
+    name = template_name(meta.name)
+    there = state.capacity.template(meta.namespace, name)
+    if there is not None and state.memory.buffer_templates.get(f"{meta.namespace}/{name}") == identity:
+        return None
+    _hold(state, meta.namespace, name, None, identity)
+    return CopyTemplate(meta.name, meta.uid, meta.namespace, name, plural, source, dry_run=True)
+
+
 def _keep_reference(state: State, buffer: CapacityBuffer) -> CopyTemplate | None:
     """Hold the buffer's copy of the PodTemplate that it names; return the copy that this takes, None for none.
 
@@ -172,6 +204,9 @@ def _keep_reference(state: State, buffer: CapacityBuffer) -> CopyTemplate | None
         raise NotResolved("neither podTemplateRef nor scalableRef is set: set one of them")
     source = _template_of(state, meta.namespace, reference.name)
     name = template_name(meta.name)
+    if _is_admitted(state, f"{meta.namespace}/{name}"):
+        identity = f"{_NAMED}{reference.name}@{source.metadata.uid}@{source.metadata.generation}"
+        return _admitted(state, buffer, POD_TEMPLATES.plural, reference.name, identity)
     there = state.capacity.template(meta.namespace, name)
     if there is not None and there.template == source.template:
         return None
@@ -198,6 +233,8 @@ def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> 
             f"ScalableRef {reference.name}"
         )
     plural, source, identity = copied_from(workload, reference.name)
+    if not workload.pods and _is_admitted(state, key):
+        return _admitted(state, buffer, plural, source, identity)
     same = there is not None and template is not None and there.template == template
     if same or (there is not None and last == identity):
         return None
