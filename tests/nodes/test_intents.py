@@ -15,7 +15,7 @@ from tests.nodes.frozen import (
     template,
 )
 
-from kubetide.nodes.scale_up.pending.demand import lead_of
+from kubetide.nodes.scale_up.pending.demand import expected_boot, lead_of
 from kubetide.plan.board import Capacity, Intent, Workload
 from kubetide.units.time import after, minutes, seconds
 
@@ -101,9 +101,9 @@ def test_the_lead_is_learned_from_boots_and_pod_starts():
     """It is the 95th percentile of the joins of the slowest group, and of the pods' own starts."""
     state = World(groups=[group("g")]).state
     intent = Intent(workload=WEB, replicas=2, due=START, source="forecast", start=seconds(20))
-    assert lead_of(state, intent) == minutes(3) + seconds(20)
+    assert lead_of(intent, expected_boot(state)) == minutes(3) + seconds(20)
     state.memory.join_times = {"g": tuple(map(seconds, range(61, 101))), "h": (seconds(30),)}
-    assert lead_of(state, intent) == seconds(98 + 20)
+    assert lead_of(intent, expected_boot(state)) == seconds(98 + 20)
 
 
 def test_an_intent_that_has_ended_buys_nothing():

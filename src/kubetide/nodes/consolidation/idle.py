@@ -65,8 +65,9 @@ def idle_nodes(state: State, tick: Tick, now: Instant, taking: Collection[str] =
 def idle_node_of(state: State, group: str, taken: Collection[str]) -> str | None:
     """Return an empty node of the group that would go soon, and so can take a move's pods; None without any."""
     needed, snapshot = state.memory.consolidation.needed, state.snapshot
-    for name in sorted(state.memory.scale_down.unneeded):
-        if state.group_of(name) != group or name in needed or name in taken or name not in snapshot:
+    unneeded = state.memory.scale_down.unneeded
+    for name in sorted(one for one in unneeded if state.group_of(one) == group):
+        if name in needed or name in taken or name not in snapshot:
             continue
         pods = snapshot.pods_on(name)
         is_empty = all(is_daemon_set_pod(pod) or is_mirror_pod(pod) for pod in pods)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.loop import Coming
 from kubetide.nodes.registry.arrivals import expected_arrival
-from kubetide.nodes.scale_up.pending.demand import existing_pods, lead_of
+from kubetide.nodes.scale_up.pending.demand import existing_pods, expected_boot, lead_of
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
 
@@ -22,9 +22,10 @@ def _orders(state: State, now: Instant) -> list[Coming]:
     coming = [
         one for one in state.intents if one.due > now and one.workload.kind != "HorizontalPodAutoscaler"
     ]
+    boot = expected_boot(state)
     existing = existing_pods(state, [one.workload for one in coming])
     for intent in coming:
-        lead, workload = lead_of(state, intent), intent.workload
+        lead, workload = lead_of(intent, boot), intent.workload
         if existing[workload] >= intent.replicas:
             continue
         at = Instant(max(now, before(intent.due, lead)))

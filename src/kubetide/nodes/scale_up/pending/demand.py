@@ -110,10 +110,11 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     StatefulSet or a custom one, gets copies of its present pods; without a pod nothing is known to copy.
     """
     intents: dict[Workload, Intent] = {}
+    boot = expected_boot(state) if state.intents else EXPECTED_BOOT
     for intent in state.intents:
         if intent.workload.kind == "HorizontalPodAutoscaler":
             continue  # an autoscaler announces its target itself
-        if intent.due > now and intent.due > after(now, lead_of(state, intent)):
+        if intent.due > now and intent.due > after(now, lead_of(intent, boot)):
             continue
         if intent.until is not None and intent.until < now:
             continue
@@ -171,15 +172,22 @@ def _count(state: State, uids: Iterable[str]) -> int:
     return sum(state.held_pods.count_controlled_by(uid) for uid in uids)
 
 
-def lead_of(state: State, intent: Intent) -> Duration:
-    """Return how long before its due time the nodes of an intent must be asked for.
+def expected_boot(state: State) -> Duration:
+    """Return how long nodes take from a request to the joining: the 95th percentile of the slowest group.
 
-    That is the 95th percentile of the times from a request to the joining, of the slowest group, and of the start of
-    the workload's pods. What was never seen is taken to last ``EXPECTED_BOOT`` and ``EXPECTED_START``.
+    Where none was ever seen it is ``EXPECTED_BOOT``.
     """
-    boot = max(
+    return max(
         (percentile_95(times) for times in state.memory.join_times.values() if times), default=EXPECTED_BOOT
     )
+
+
+def lead_of(intent: Intent, boot: Duration) -> Duration:
+    """Return how long before its due time the nodes of an intent must be asked for.
+
+    That is the time that they take, and that of the workload's pods to start; of pods that were never seen to start it is
+    ``EXPECTED_START``.
+    """
     start = EXPECTED_START if intent.start is None else intent.start
     return Duration(boot + start)
 
