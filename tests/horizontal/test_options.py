@@ -314,3 +314,22 @@ def test_records_with_options_are_decided_again_to_the_same_bytes():
         said.append((record.get("full", False), [reason["code"] for reason in record.get("reasons", ())]))
     assert all(full for full, codes in said if "NotDue" in codes)
     assert any("NotDue" in codes for _, codes in said)
+
+
+def test_its_figures_stay_while_it_waits():
+    """The history of an HPA with a long sync period has no gaps: what it decided last, and what was measured then."""
+
+    async def story(world):
+        extra = {"metadata": {"annotations": {PREFIX + "sync-period": "3m"}}}
+        await world.add(extra=extra)
+        async with world.running():
+            await world.clock.sleep(minutes(5))
+        return [msgspec.json.decode(line)["figures"] for line in world.recorder.lines]
+
+    found = play(story)
+    replicas = [table["columns"] for tables in found for table in tables if table["kind"] == "hpa"]
+    assert len(replicas) == len(found)
+    assert all(columns["desired"] == [2] for columns in replicas)
+    metrics = [table["columns"] for tables in found for table in tables if table["kind"] == "metric"]
+    assert len(metrics) == 6
+    assert all(columns["value"] == [50] for columns in metrics)

@@ -53,7 +53,7 @@ class HpaFigures:
         specs = [state.specs.get(key) for key in keys]
         columns = {
             "replicas": [_replicas(one) for one in settlements],
-            "desired": [nan if one.desired is None else one.desired for one in settlements],
+            "desired": [_desired(one) for one in settlements],
             "ready": self._ready(state),
             "min": [nan if one is None else one.minimum for one in specs],
             "max": [nan if one is None else one.maximum for one in specs],
@@ -85,12 +85,20 @@ def _replicas(settlement: Settlement) -> float:
     return nan if verdict.stage == "unread" else verdict.current
 
 
+def _desired(settlement: Settlement) -> float:
+    """Return the desired replicas; of an HPA that waits for its own sync period those of its last decision."""
+    waits = settlement.verdict.stage == "waiting"
+    desired = settlement.status.desired_replicas if waits else settlement.desired
+    return nan if desired is None else desired
+
+
 def _metrics(
     settlements: Sequence[Settlement], specs: Sequence[Autoscaler | None], names: Sequence[str]
 ) -> FigureTable:
     found: dict[str, tuple[float, float]] = {}
     for settlement, spec, name in zip(settlements, specs, names, strict=True):
-        statuses = settlement.verdict.metrics
+        waits = settlement.verdict.stage == "waiting"
+        statuses = settlement.status.current_metrics if waits else settlement.verdict.metrics
         if spec is None or statuses is None or len(statuses) != len(spec.metrics):
             continue
         for metric, status in zip(spec.metrics, statuses, strict=True):
