@@ -21,6 +21,7 @@ from kubetide.nodes.memory import Memory
 from kubetide.nodes.phases import NoPhases, Phases
 from kubetide.nodes.records.delta import Delta, Gone, Step
 from kubetide.nodes.registry.known_nodes import KnownNodes, still_known
+from kubetide.nodes.registry.machines import Machines, machines_of
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
@@ -108,8 +109,7 @@ class State:
         self.unlooked: dict[str, None] = {}
         self.template_matrix: TemplateMatrix | None = None
         self.quiet_at: int | None = None
-        self._group_of_provider: dict[str, str] = {}
-        self._deleting: frozenset[str] = frozenset()
+        self._machines = Machines()
         self._health: dict[str, tuple[Node, Settings, Health]] = {}
         self._node_devices: tuple[Devices | None, NodeDevices] | None = None
 
@@ -121,7 +121,7 @@ class State:
         if node is None:
             return None
         provider_id = instance_id(node)
-        group = self._group_of_provider.get(provider_id)
+        group = self._machines.group_of.get(provider_id)
         if group is None:
             group = self.memory.former_instances.get(provider_id)
         return group if group in self.groups else None
@@ -167,14 +167,18 @@ class State:
             case "unknown":
                 return not has_taint(node, TO_BE_DELETED)
             case "groups":
-                return instance_id(node) in self._group_of_provider
+                return self._machines.lists(instance_id(node))
             case knows:
-                is_known = instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
+                is_known = self._machines.lists(instance_id(node)) or self.group_of(node_name) is None
                 return is_known and not (knows == "existing" and self.is_leaving(node_name))
 
     def is_leaving(self, node_name: str) -> bool:
         """Return whether the cloud is deleting the node's machine, which still exists."""
-        return self.nodes[node_name].spec.provider_id in self._deleting
+        return self.nodes[node_name].spec.provider_id in self._machines.deleting
+
+    def lister_of(self, node_name: str) -> str | None:
+        """Return the group that lists the machine of a node that belongs to none, and counts it; None where none does."""
+        return self._machines.left_alone.get(instance_id(self.nodes[node_name]))
 
     def known_nodes(self, now: Instant | None = None) -> KnownNodes:
         """Return the cached facts about the present nodes and groups; ``now`` for facts that depend on the time."""
@@ -283,26 +287,12 @@ class State:
 
     def set_groups(self, groups: Iterable[NodeGroup]) -> None:
         """Replace all node groups; instances that vanish while their node exists stay known by group."""
-        former = dict(self._group_of_provider)
+        before = self._machines
         self.groups = {group.id: group for group in sorted(groups, key=lambda group: group.id)}
-        self._group_of_provider = {
-            instance.provider_id: group.id
-            for group in self.groups.values()
-            for instance in group.instances or ()
-        }
-        self._deleting = frozenset(
-            instance.provider_id
-            for group in self.groups.values()
-            for instance in group.instances or ()
-            if instance.state == "Deleting"
+        self._machines = machines_of(self.groups.values())
+        self.memory.former_instances = self._machines.vanished(
+            self.memory.former_instances, before, [instance_id(node) for node in self.nodes.values()]
         )
-        known = {**self.memory.former_instances, **former}
-        registered = [instance_id(node) for node in self.nodes.values()]
-        self.memory.former_instances = {
-            provider_id: known[provider_id]
-            for provider_id in sorted(registered)
-            if provider_id in known and provider_id not in self._group_of_provider
-        }
         self._nodes_changed()
 
     def set_target(self, group_id: str, target: int) -> None:

@@ -58,11 +58,16 @@ class InstanceError(ApiStruct):
 
 
 class Instance(ApiStruct):
-    """A machine as the cloud sees it; ``provider_id`` is the one in a joined node's spec."""
+    """A machine as the cloud sees it; ``provider_id`` is the one in a joined node's spec.
+
+    ``managed`` is False where the group lists and counts the machine, and the provider says that its node belongs to no
+    group: it is left alone, and ``delete_nodes`` refuses it.
+    """
 
     provider_id: str = ""
     state: InstanceState = "Running"
     error: InstanceError | None = None
+    managed: bool = True
 
 
 def instance_id(node: Node) -> str:

@@ -290,7 +290,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
             sentence=f"It is unneeded since {format_rfc3339(since)}; nothing is removed now: {why}.",
             since=since,
         )
-    sentence, reason = _unlooked(state, group)
+    sentence, reason = _unlooked(state, name, group)
     return NodeExplanation(node=name, group=group, status="stays", sentence=sentence, reason=reason)
 
 
@@ -370,7 +370,12 @@ def _cost_text(tick: Tick, key: Key) -> str:
     )
 
 
-def _unlooked(state: State, group: str) -> tuple[str, str]:
+def _unlooked(state: State, name: str, group: str) -> tuple[str, str]:
+    if lister := state.lister_of(name):
+        return (
+            f"Group {lister} counts its machine, but its provider puts the node in no group, so it is never removed.",
+            "NotAutoscaled",
+        )
     if not group:
         return "It belongs to no node group, so it is never removed.", "NotAutoscaled"
     known = state.groups[group]

@@ -45,8 +45,10 @@ def observe(state: State, now: Instant) -> ClusterView:
             since = memory.unregistered_since.get(instance.provider_id)
             if since is None:
                 continue
+            # One that is to be left alone is never overdue, so nothing removes it.
+            overdue = instance.managed and after(since, limit) < now
             for into in (counts[group_id], total):
-                kind = into.long_unregistered if after(since, limit) < now else into.unregistered
+                kind = into.long_unregistered if overdue else into.unregistered
                 kind.append(instance.provider_id)
     findings = Findings()
     if known.failed is None:
@@ -95,7 +97,8 @@ def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
 
 def _missing(group: NodeGroup, counts: Counts) -> int:
     """Return how many of the machines asked for have not joined and started, those that are overdue with them."""
-    return group.target_size - (counts.ready + counts.unready + counts.suspended - counts.leaving)
+    joined = counts.ready + counts.unready + counts.suspended + counts.left_alone - counts.leaving
+    return group.target_size - joined
 
 
 def is_scaling_up(state: State, view: GroupView) -> bool:
@@ -115,6 +118,10 @@ def _counts(state: State, known: KnownNodes, now: Instant) -> tuple[Counts, dict
         group_id = state.group_of(name)
         node = state.nodes[name]
         mine = counts[group_id] if group_id is not None else None
+        lister = state.lister_of(name)
+        if lister is not None and not state.is_leaving(name):
+            # Upstream counts it nowhere: each scale-up of such a group would time out, and the group seem unhealthy.
+            counts[lister].left_alone += 1
         limit = max_startup_time(state.groups.get(group_id or ""), state.settings)
         deleted = not state.has_instance(name)
         _count_node(node, deleted=deleted, limit=limit, into=(total, mine), state=state, now=now)
@@ -230,7 +237,8 @@ def is_known(counts: Counts) -> bool:
 def expected_at_least(view: GroupView) -> int:
     """Return how many nodes should have registered by now."""
     increase = view.request.increase if view.request else 0
-    return view.group.target_size - len(view.counts.long_unregistered) - increase
+    counts = view.counts
+    return view.group.target_size - counts.left_alone - len(counts.long_unregistered) - increase
 
 
 def _is_healthy(view: GroupView, settings: Settings) -> bool:
@@ -247,7 +255,7 @@ def _note_incorrect_sizes(state: State, views: dict[str, GroupView], now: Instan
     former = state.memory.incorrect_sizes
     found: dict[str, IncorrectSize] = {}
     for group_id, view in views.items():
-        current, target = view.counts.registered, view.group.target_size
+        current, target = view.counts.registered + view.counts.left_alone, view.group.target_size
         if not is_known(view.counts):
             continue  # upstream looks at no group of which it has seen nothing
         waiting = len(view.counts.unregistered) + len(view.counts.long_unregistered)

@@ -57,7 +57,7 @@ def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance,
     """
     if not is_zero_or_max(group):
         return tuple(failed)
-    there = group.instances or ()
+    there = tuple(one for one in group.instances or () if one.managed)
     return there if is_atomic(group) or len(failed) == len(there) else ()
 
 

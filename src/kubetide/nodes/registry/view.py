@@ -32,6 +32,8 @@ class Counts(msgspec.Struct):
     being_deleted: int = 0
     leaving: int = 0
     """Of the ready and the unready those whose machine the cloud is deleting."""
+    left_alone: int = 0
+    """Nodes of the group's machines that belong to no group, and are in none of the other numbers."""
     unregistered: list[str] = msgspec.field(default_factory=list)
     long_unregistered: list[str] = msgspec.field(default_factory=list)
 
