@@ -53,7 +53,7 @@ class Meddler:
         chosen = meddling_of(seed)
         # The protocol knows no groups that are created.
         if "a cloud behind a protocol" in chosen and "groups to be created" not in chosen:
-            behind = behind_protocol(world.cloud, Draw(seed * 41 + 13))
+            behind = behind_protocol(world, Draw(seed * 41 + 13))
             for call in CALLS:
                 self._replace(call, getattr(behind, call))
         if "hanging calls" in chosen:

@@ -8,11 +8,13 @@ from typing import Any
 from tests.soak.scenarios import Draw
 
 from kubetide.clouds.externalgrpc.cloud import ExternalGrpcCloud
+from kubetide.clouds.externalgrpc.joined_nodes import WatchedNodes
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS, encode
 from kubetide.clouds.externalgrpc.service import ProviderService
 from kubetide.clouds.externalgrpc.statuses import error_of, status_of
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
+from kubetide.simulate.world import World
 
 CALLS = ("refresh", "increase_size", "decrease_target_size", "delete_nodes")
 """What the node loop asks of a cloud."""
@@ -20,9 +22,10 @@ _FAILING = 0.003
 """Of each call, so that one refresh in ten or so meets a failure."""
 
 
-def behind_protocol(cloud: Cloud, draw: Draw) -> Cloud:
-    """Return the cloud as a client of the protocol sees it."""
+def behind_protocol(world: World, draw: Draw) -> Cloud:
+    """Return the cloud of a world as a client of the protocol sees it."""
     # Its calls as they are now: others take their place later.
+    cloud = world.cloud
     own: Any = SimpleNamespace(gpu_label=cloud.gpu_label, gpu_types=cloud.gpu_types)
     for name in CALLS:
         setattr(own, name, getattr(cloud, name))
@@ -40,4 +43,4 @@ def behind_protocol(cloud: Cloud, draw: Draw) -> Cloud:
             raise error_of(method, "DEADLINE_EXCEEDED", "as drawn")
         return received.FromString(encode(answer))
 
-    return ExternalGrpcCloud(call, address="the world")
+    return ExternalGrpcCloud(call, address="the world", nodes=WatchedNodes(world.nodes), now=world.clock.now)

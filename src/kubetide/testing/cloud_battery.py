@@ -108,12 +108,13 @@ async def an_increase_raises_the_target_at_once(test: CloudUnderTest) -> None:
 
 
 async def an_increase_leads_to_running_instances(test: CloudUnderTest) -> None:
-    """Ordered instances come to run, each with a provider id of its own."""
+    """Ordered instances come to run, each with a provider id of its own; what was bought may be given back."""
     await test.cloud.increase_size(test.group, 2)
     group = await test.running(test.group, 2)
     ids = [each.provider_id for each in group.instances or ()]
     assert len(set(ids)) == 2, f"provider ids are not unique: {ids}"
     assert all(ids), f"empty provider ids: {ids}"
+    assert all(each.managed for each in group.instances or ()), "an ordered instance is to be left alone"
 
 
 async def an_increase_beyond_the_maximum_is_refused(test: CloudUnderTest) -> None:

@@ -26,13 +26,11 @@ from kubetide.clouds.externalgrpc.statuses import status_of
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
-from kubetide.objects.kinds import NODES
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import Cloud, GroupOptions, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError, CloudUnsupported
-from kubetide.runtime.timing.clock import Pace, run_paced, run_virtual
-from kubetide.testing import builders
+from kubetide.runtime.timing.clock import Pace, run_paced
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339, seconds
 
@@ -57,14 +55,16 @@ def in_a_world(test, tls=None, client_tls=None):
                 **quick,
             ),
         ]
-        cloud = EmbeddedCloud(EmbeddedCluster(Store(), clock), clock, seed=1, groups=groups)
+        cluster = EmbeddedCluster(Store(), clock)
+        cloud = EmbeddedCloud(cluster, clock, seed=1, groups=groups)
         await cloud.start()
         machines = asyncio.create_task(cloud.run())
         async with (
             serving(cloud, "127.0.0.1:0", tls) as port,
             connected(f"127.0.0.1:{port}", client_tls) as client,
+            joined_nodes(cluster, clock) as nodes,
         ):
-            await test(client, clock)
+            await test(client, clock, nodes)
         machines.cancel()
 
     run_paced(main, start=START, pace=Pace(100))
@@ -85,8 +85,8 @@ async def connected(address, tls):
 def test_a_cloud_behind_the_protocol_passes_the_battery(case):
     """Groups behind server, protocol and client do what the Cloud port promises."""
 
-    async def test(client, clock):
-        cloud = await open_cloud(client, "test")
+    async def test(client, clock, nodes):
+        cloud = await open_cloud(client, "test", nodes=nodes, now=clock.now)
         await case(CloudUnderTest(cloud, clock, group="empty", kept="kept", patience=minutes(20)))
 
     in_a_world(test)
@@ -95,7 +95,7 @@ def test_a_cloud_behind_the_protocol_passes_the_battery(case):
 def test_what_a_group_says_comes_through():
     """Template, options and GPU label are those of the cloud behind."""
 
-    async def test(client, _clock):
+    async def test(client, _clock, _nodes):
         cloud = await open_cloud(client, "test")
         groups = {group.id: group for group in await cloud.refresh()}
         second = groups["kept"]
@@ -255,55 +255,17 @@ def test_what_marks_gpus_is_asked_until_it_is_answered(refusal, asked):
     assert sorted(questions) == [*asked, "GetAvailableGPUTypes"]
 
 
-def test_a_deletion_describes_its_nodes():
-    """By all that the protocol has, as upstream's; a machine that never joined is described as its stand-in there."""
-    sent = []
-
-    async def call(method, request):
-        answer = MESSAGES[METHODS[method][1]]()
-        if method == "NodeGroups":
-            answer.nodeGroups.add(id="g", maxSize=3)
-        elif method == "NodeGroupTargetSize":
-            answer.targetSize = 3
-        elif method == "NodeGroupNodes":
-            for number in range(3):
-                answer.instances.add(id=f"x://{number}").status.instanceState = 2
-            answer.instances[2].status.errorInfo.errorCode = "STOCKOUT"
-        elif method == "NodeGroupDeleteNodes":
-            sent.extend(
-                (one.name, one.providerID, dict(one.labels), dict(one.annotations)) for one in request.nodes
-            )
-        return answer
-
-    async def main(clock):
-        cluster = EmbeddedCluster(Store(), clock)
-        body = builders.node("a", labels={"disk": "ssd"}, extra={"spec": {"providerID": "x://0"}})
-        await cluster.create(NODES, body)
-        async with joined_nodes(cluster, clock) as node_of:
-            await clock.sleep(seconds(1))
-            cloud = await open_cloud(call, "test", node_of=node_of)
-            await cloud.delete_nodes("g", ["x://0", "x://1", "x://2"])
-
-    run_virtual(main, start=START)
-    reason = "k8s.io/cluster-autoscaler/fake-node-reason"
-    assert sent == [
-        ("a", "x://0", {"disk": "ssd", "kubernetes.io/hostname": "a"}, {}),
-        ("x://1", "x://1", {}, {reason: "unregistered"}),
-        ("x://2", "x://2", {}, {reason: "create-error"}),
-    ]
-
-
 def test_both_sides_show_certificates():
     """With mTLS a client whose certificate the server trusts is served, and one without is not."""
     authority, other = trustme.CA(), trustme.CA()
     tls = _certificates(authority, "127.0.0.1")
 
-    async def test(client, _clock):
+    async def test(client, _clock, _nodes):
         assert await (await open_cloud(client, "test")).refresh()
 
     in_a_world(test, tls, _certificates(authority, "client"))
 
-    async def refused(client, _clock):
+    async def refused(client, _clock, _nodes):
         with pytest.raises(CloudError):
             await (await open_cloud(client, "test")).refresh()
 
@@ -314,7 +276,7 @@ def test_both_sides_show_certificates():
 def test_what_a_provider_has_not_is_unsupported():
     """A group that does not exist is an error, and atomic increases are not part of the protocol."""
 
-    async def test(client, _clock):
+    async def test(client, _clock, _nodes):
         cloud = await open_cloud(client, "test")
         with pytest.raises(CloudUnsupported):
             await cloud.atomic_increase_size("empty", 1)

@@ -2,12 +2,13 @@
 
 Of each group four questions go out in a refresh: target, instances, options and template, and of a provider that has
 prices a fifth, what a new node costs an hour. A group that fails keeps its last view and says so; the others go on.
+Of each node one goes out now and then: which group it is in.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -16,7 +17,8 @@ from msgspec.structs import replace
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.common.pagination import each_once
 from kubetide.clouds.common.readings import unread_group
-from kubetide.clouds.externalgrpc.joined_nodes import NodeOf
+from kubetide.clouds.externalgrpc.joined_nodes import JoinedNodes, stand_in
+from kubetide.clouds.externalgrpc.membership import Membership, placed
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
 from kubetide.clouds.externalgrpc.readings import (
     instance_of,
@@ -34,7 +36,6 @@ from kubetide.units.time import Instant
 _AT_ONCE: Final = 8
 _NS: Final = 1_000_000_000
 _S_PER_HOUR: Final = 3600
-_FAKE_NODE_REASON: Final = "k8s.io/cluster-autoscaler/fake-node-reason"
 
 
 class Caller(Protocol):
@@ -58,7 +59,7 @@ class ExternalGrpcCloud(Cloud):
         *,
         address: str,
         defaults: GroupOptions = UPSTREAM_OPTIONS,
-        node_of: NodeOf = lambda _: None,
+        nodes: JoinedNodes | None = None,
         now: Callable[[], Instant] = lambda: Instant(0),
     ) -> None:
         """Nothing is asked before ``ask_gpus`` or the first refresh.
@@ -67,20 +68,21 @@ class ExternalGrpcCloud(Cloud):
             call: The calls.
             address: Of the provider, for messages.
             defaults: What the flags say, sent along when the provider is asked for options.
-            node_of: Finds the node of an instance that is deleted.
-            now: The time that prices are asked for.
+            nodes: Those that the provider is asked for, and told of in deletions; None where there is no cluster: then
+                a group has what it lists.
+            now: The time that prices are asked for, and from which on answers for nodes hold.
         """
         self._call = call
         self._address = address
         self._defaults = defaults
-        self._node_of, self._now = node_of, now
+        self._nodes, self._now = nodes, now
+        self._membership = Membership(self._group_for_node, now)
         self._has_prices = True
         # What came of the last refresh's questions for prices: refused as not implemented, and anything else.
         self._price_refused = self._price_answered = False
         self._gpu_label: str | None = None
         self._gpu_types: tuple[str, ...] | None = None
         self._groups: dict[str, NodeGroup] = {}
-        self._group_of_node: dict[tuple[str, str], NodeGroup] = {}
 
     @property
     def gpu_label(self) -> str:
@@ -111,7 +113,6 @@ class ExternalGrpcCloud(Cloud):
 
         Upstream takes an answer that fails for no groups; here it is an error, so that nothing is decided on it.
         """
-        self._group_of_node.clear()
         await self._ask("Refresh")
         await self.ask_gpus()
         answer = await self._ask("NodeGroups")
@@ -120,8 +121,23 @@ class ExternalGrpcCloud(Cloud):
         views = await in_parallel(reported, self._view, limit=_AT_ONCE)
         # A provider may know the prices of some of its groups and have no other word for the rest.
         self._has_prices = self._has_prices and (self._price_answered or not self._price_refused)
+        if self._nodes is not None:
+            views = await self._placed(views, self._nodes)
         self._groups = {view.id: view for view in views}
         return views
+
+    async def _placed(self, views: Sequence[NodeGroup], nodes: JoinedNodes) -> list[NodeGroup]:
+        """Return the groups with the machines that the provider says are theirs."""
+        asked = dict(nodes.by_machine())
+        for one in (one for view in views for one in view.instances or ()):
+            # As upstream: of a machine that goes or has failed nobody waits for the node.
+            if one.provider_id not in asked and one.state != "Deleting" and one.error is None:
+                asked[one.provider_id] = stand_in(one)
+        await self._membership.renew(asked.values())
+        if self._membership.supported:
+            views = placed(views, asked, self._membership)
+        problem = nodes.problem
+        return [view if view.stale or not problem else replace(view, stale=problem) for view in views]
 
     async def _view(self, reported: Any) -> NodeGroup:
         bounds = {"min_size": reported.minSize, "max_size": reported.maxSize, "debug": reported.debug}
@@ -190,17 +206,9 @@ class ExternalGrpcCloud(Cloud):
         except CloudUnsupported:
             return None
 
-    async def group_of(self, node: Node) -> NodeGroup | None:
-        """Return the group that the provider says a node belongs to; asked once until the next refresh."""
-        key = (node.metadata.name, node.spec.provider_id)
-        if key in self._group_of_node:
-            return self._group_of_node[key]
-        answer = (await self._ask("NodeGroupForNode", node=_node_message(node))).nodeGroup
-        if not answer.id:
-            return None
-        group = NodeGroup(id=answer.id, min_size=answer.minSize, max_size=answer.maxSize, debug=answer.debug)
-        self._group_of_node[key] = group
-        return group
+    async def _group_for_node(self, node: Node) -> str:
+        group_id: str = (await self._ask("NodeGroupForNode", node=_node_message(node))).nodeGroup.id
+        return group_id
 
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
@@ -229,28 +237,46 @@ class ExternalGrpcCloud(Cloud):
         The protocol does not know ``force``: with it only the provider's own check of the minimum is left.
         """
         group = await self._group(group_id)
+        nodes = self._joined()
+        listed = {one.provider_id: one for one in await self._instances(group_id)}
         doomed = tuple(dict.fromkeys(provider_ids))
-        there = {one.provider_id: one for one in await self._instances(group_id)}
-        foreign = [one for one in doomed if one not in there]
+        members = await in_parallel(
+            doomed, lambda one: self._is_member(nodes.get(one), group_id), limit=_AT_ONCE
+        )
+        foreign = [
+            one
+            for one, is_member in zip(doomed, members, strict=True)
+            if not (one in listed if is_member is None else is_member)
+        ]
         if foreign:
             raise CloudError(f"node group {group_id}: {', '.join(foreign)} does not belong to it")
-        going = [one for one in doomed if there[one].state != "Deleting"]
+        machines = [listed.get(one) or Instance(provider_id=one) for one in doomed]
+        going = [one for one in machines if one.state != "Deleting"]
         left = await self._target(group_id) - len(going)
         if going and not force and left < group.min_size:
             raise CloudError(
                 f"node group {group_id}: min size reached: minimum {group.min_size}, {left} would be left"
             )
         if going:
-            nodes = [self._described(there[one]) for one in going]
-            await self._ask("NodeGroupDeleteNodes", id=group_id, nodes=nodes)
+            described = [_node_message(nodes.get(one.provider_id) or stand_in(one)) for one in going]
+            await self._ask("NodeGroupDeleteNodes", id=group_id, nodes=described)
 
-    def _described(self, instance: Instance) -> Any:
-        """Return the message of an instance's node; of one that has not joined, that of upstream's stand-in for it."""
-        node = self._node_of(instance.provider_id)
+    def _joined(self) -> Mapping[str, Node]:
+        """Return the nodes by machine. Raises CloudError where that may be old: one that has joined must not seem not to have."""
+        if self._nodes is None:
+            return {}
+        if self._nodes.problem:
+            raise CloudError(f"{self._nodes.problem}; nothing is deleted until they can be")
+        return self._nodes.by_machine()
+
+    async def _is_member(self, node: Node | None, group_id: str) -> bool | None:
+        """Return whether the provider says now that a node is in the group; None without node, or where it has no such method."""
         if node is None:
-            reason = "create-error" if instance.error else "unregistered"
-            return node_message(instance.provider_id, instance.provider_id, {}, {_FAKE_NODE_REASON: reason})
-        return _node_message(node)
+            return None
+        try:
+            return await self._membership.ask(node) == group_id
+        except CloudUnsupported:
+            return None
 
     async def _instances(self, group_id: str) -> list[Instance]:
         answer = await self._ask("NodeGroupNodes", id=group_id)
@@ -287,10 +313,10 @@ async def open_cloud(
     address: str,
     defaults: GroupOptions = UPSTREAM_OPTIONS,
     *,
-    node_of: NodeOf = lambda _: None,
+    nodes: JoinedNodes | None = None,
     now: Callable[[], Instant] = lambda: Instant(0),
 ) -> ExternalGrpcCloud:
     """Return the cloud behind a provider, with what it says of GPUs if it answers."""
-    cloud = ExternalGrpcCloud(call, address=address, defaults=defaults, node_of=node_of, now=now)
+    cloud = ExternalGrpcCloud(call, address=address, defaults=defaults, nodes=nodes, now=now)
     await cloud.ask_gpus()
     return cloud

@@ -30,9 +30,9 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     config = await asyncio.to_thread(grpc_config, await config_text(context.flags.cloud_config))
     client = GrpcClient(config)
     try:
-        async with joined_nodes(context.cluster, context.clock) as node_of:
+        async with joined_nodes(context.cluster, context.clock) as nodes:
             yield await open_cloud(
-                client, config.address, context.defaults, node_of=node_of, now=context.clock.now
+                client, config.address, context.defaults, nodes=nodes, now=context.clock.now
             )
     finally:
         await client.close()

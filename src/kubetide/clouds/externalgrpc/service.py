@@ -14,7 +14,9 @@ from google.protobuf import any_pb2
 from kubetide.clouds.common.template import HOSTNAME
 from kubetide.clouds.externalgrpc.messages import MESSAGES
 from kubetide.clouds.externalgrpc.readings import instance_message, options_message, template_message
-from kubetide.ports.cloud import Cloud, NodeGroup
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.node import Node, NodeSpec
+from kubetide.ports.cloud import Cloud, NodeGroup, instance_id
 from kubetide.ports.errors import CloudError, CloudUnsupported
 
 _S_PER_HOUR: Final = 3600.0
@@ -61,8 +63,11 @@ class ProviderService:
         return group
 
     async def _of_node(self, node: Any) -> NodeGroup | None:
+        """Return the group of a node; None also for one whose machine a group lists and is to leave alone."""
+        meta, spec = ObjectMeta(name=node.name), NodeSpec(provider_id=node.providerID)
+        machine = instance_id(Node(metadata=meta, spec=spec))
         for group in (await self._known()).values():
-            if node.providerID and any(one.provider_id == node.providerID for one in group.instances or ()):
+            if any(one.provider_id == machine and one.managed for one in group.instances or ()):
                 return group
         return None
 
