@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
+import pytest
 from tests.nodes.frozen import World as Frozen
 from tests.nodes.frozen import group, node, pod
 from tests.nodes.live import SHORT, START, play
@@ -15,6 +16,7 @@ from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSp
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.node_gauges import NodeGauges
 from kubetide.objects.kinds import DAEMON_SETS, NODES, PODS
+from kubetide.ports.cloud import GroupOptions
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
@@ -117,6 +119,37 @@ def test_nodes_that_go_are_counted_by_why():
         assert found["last_activity", "scaleDown"] > START / 1e9
 
     reported(story, **SHORT)
+
+
+@pytest.mark.parametrize(("whole", "pending"), [(True, 1), (False, 0)])
+def test_nodes_that_wait_for_the_rest_of_their_group_are_pending(whole, pending):
+    """Where one of two deletions is delayed, the other node waits if the group goes as a whole, and goes alone if not.
+
+    As upstream, it is counted when the next scale-down begins, not when it begins to wait.
+    """
+    delay = {"delay-deletion.cluster-autoscaler.kubernetes.io/test": "true"}
+    options = GroupOptions(zero_or_max_node_scaling=whole)
+
+    async def story(world):
+        assert world.read()["pending_node_deletions",] == 0
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(5))
+        await world.cluster.patch(NODES, min(world.nodes), {"metadata": {"annotations": delay}})
+        await world.scale("web", 0)
+        deletions = {}
+        while not deletions:
+            await world.after(seconds(1))
+            deletions = world.controller.state.memory.scale_down.deletions
+        await world.after(seconds(5))
+        assert {one.phase for one in deletions.values()} >= {"delaying"}
+        assert world.read()["pending_node_deletions",] == 0
+        await world.after(seconds(10))
+        assert world.read()["pending_node_deletions",] == pending
+        await world.after(minutes(3))
+        assert world.read()["pending_node_deletions",] == 0
+        assert not world.nodes
+
+    reported(story, [GroupSpec(name="g", instance_type="m5.large", max_size=2, options=options)], **SHORT)
 
 
 def test_pods_of_daemon_sets_are_evicted_and_not_counted():

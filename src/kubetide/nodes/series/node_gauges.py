@@ -6,6 +6,7 @@ from collections import Counter
 
 from kubetide.nodes.facts.nodes import is_being_deleted, taint_type
 from kubetide.nodes.facts.pods import found_no_node, is_unschedulable
+from kubetide.nodes.scale_down.deletion.deletions import waits_for_others
 from kubetide.nodes.settings import Settings, parse_range
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.device_mismatch import Mismatch, device_mismatches
@@ -35,7 +36,11 @@ class NodeGauges:
             "cluster_memory_current_bytes", "Memory of all nodes that are not being deleted."
         )
         self._memory_limits = gauge("memory_limits_bytes", "Bounds of --memory-total.", "direction")
-        self._deleting = gauge("pending_node_deletions", "Deletions that are under way.")
+        self._waiting = gauge(
+            "pending_node_deletions",
+            "Drained nodes that wait for the others of their group, as it goes as a whole; counted when a scale-down begins.",
+        )
+        self._waiting.set(0)
         self._unneeded = gauge("unneeded_nodes_count", "Nodes that are not needed.")
         self._unremovable = gauge("unremovable_nodes_count", "Nodes that stay, by why.", "reason")
         self._cooldown = gauge("scale_down_in_cooldown", "Whether scale-down waits: 1 or 0.")
@@ -58,10 +63,19 @@ class NodeGauges:
         self._collect_pending(state)
         self._collect_mismatches(state)
         memory = state.memory.scale_down
-        self._deleting.set(sum(one.in_flight for one in memory.deletions.values()))
         self._unneeded.set(len(memory.unneeded))
         self._cooldown.set(memory.status.result == "ScaleDownInCooldown")
         _set_all(self._unremovable, Counter(one.reason for one in memory.status.unremovable))
+
+    def scale_down_began(self, state: State) -> None:
+        """Count the drained nodes whose deletions wait for others.
+
+        Source: Cluster Autoscaler, GroupDeletionScheduler, which counts its queue at the start of each scale-down that no
+        cooldown holds. Only nodes of groups that go as a whole stay in it.
+        """
+        deletions = state.memory.scale_down.deletions.values()
+        ready = [one.group for one in deletions if one.phase == "ready"]
+        self._waiting.set(sum(waits_for_others(state, group) for group in ready))
 
     def _collect_limits(self, settings: Settings) -> None:
         cores = parse_range(settings.cores_total, "cores-total")

@@ -204,6 +204,7 @@ class NodesSeries:
             self._last.set(at, "scaleUp")
         if commands.result in _DOWN:
             self._last.set(at, "scaleDown")
+            self._gauges.scale_down_began(state)
         if not commands.next_step:
             self._functions.took("main", Duration(self._clock.monotonic() - self._controller.health.began))
 
