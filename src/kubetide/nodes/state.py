@@ -116,13 +116,17 @@ class State:
     # -- reading -----------------------------------------------------------------------------
 
     def group_of(self, node_name: str) -> str | None:
-        """Return the id of the node's group, also just after its instance is deleted; None if it has none."""
+        """Return the id of the node's group, also just after its instance is deleted; None if it has none.
+
+        A node whose machine is gone by itself is in no group, as clouds answer upstream: nothing deletes a machine that
+        there is not. Only what ``knows_machines`` calls ``groups``, as upstream's own test provider, remembers it.
+        """
         node = self.nodes.get(node_name)
         if node is None:
             return None
         provider_id = instance_id(node)
         group = self._machines.group_of.get(provider_id)
-        if group is None:
+        if group is None and (self.settings.knows_machines == "groups" or has_taint(node, TO_BE_DELETED)):
             group = self.memory.former_instances.get(provider_id)
         return group if group in self.groups else None
 
@@ -162,15 +166,11 @@ class State:
 
     def has_instance(self, node_name: str) -> bool:
         """Return whether the cloud still has the node's machine, as far as it can say. Source: Cluster Autoscaler, HasInstance."""
-        node = self.nodes[node_name]
-        match self.settings.knows_machines:
-            case "unknown":
-                return not has_taint(node, TO_BE_DELETED)
-            case "groups":
-                return self._machines.lists(instance_id(node))
-            case knows:
-                is_known = self._machines.lists(instance_id(node)) or self.group_of(node_name) is None
-                return is_known and not (knows == "existing" and self.is_leaving(node_name))
+        node, knows = self.nodes[node_name], self.settings.knows_machines
+        if knows == "groups" or (knows != "unknown" and self._machines.lists(instance_id(node))):
+            goes = knows == "existing" and self.is_leaving(node_name)
+            return self._machines.lists(instance_id(node)) and not goes
+        return not has_taint(node, TO_BE_DELETED)
 
     def is_leaving(self, node_name: str) -> bool:
         """Return whether the cloud is deleting the node's machine, which still exists."""

@@ -185,9 +185,9 @@ class GroupCandidate(ApiStruct):
 KnowsMachines = Literal["any", "existing", "groups", "unknown"]
 """Of which nodes a cloud can say whether their machine is there.
 
-``any``: of all; a node in no group is taken to have its machine. ``existing``: the same, and a machine that is being
-deleted counts as gone. ``groups``: only of nodes in its groups; it knows no machine of any other. ``unknown``: of none;
-then the taint for deletion says that a machine is gone.
+``any``: of those that its groups list, which have one. ``existing``: the same, and a machine that is being deleted
+counts as gone. ``groups``: of all; what no group lists has no machine. ``unknown``: of none. Of every other node the taint
+for deletion says that its machine is gone.
 """
 
 
