@@ -43,6 +43,40 @@ def test_a_failed_operation_fails_the_increase_with_its_cause():
     Gce().with_groups().play(story)
 
 
+def test_a_decrease_leaves_suspended_machines_out():
+    """A resize sets how many run: with suspended ones counted in, as upstream sends it, a decrease could be an increase."""
+
+    async def story(here):
+        here.fleet.sold_out.add("web")
+        here.fleet.add("more", running=3)
+        here.fleet.groups["web"].machines = here.fleet.groups["more"].machines
+        here.fleet.groups["web"].target = 3
+        here.fake.managers["web"] = {"targetSuspendedSize": 2}
+        cloud = here.connect()
+        group = await group_in(cloud, WEB)
+        assert (group.target_size, len(group.instances)) == (5, 3), (
+            "one runs, two are suspended, and two are owed"
+        )
+        with pytest.raises(CloudError, match="attempt to delete existing nodes"):
+            await cloud.decrease_target_size(WEB, 3)
+        await cloud.decrease_target_size(WEB, 2)
+        assert here.fleet.groups["web"].target == 1
+
+    Gce().with_groups().play(story)
+
+
+def test_machines_that_are_to_be_suspended_and_are_not_there_cannot_be_withdrawn():
+    """The size of those that run is 0 already."""
+
+    async def story(here):
+        here.fake.managers["web"] = {"targetSuspendedSize": 2}
+        with pytest.raises(CloudError, match="2 of web are to be suspended, not 1"):
+            await here.connect().decrease_target_size(WEB, 1)
+        assert "POST resize" not in here.fake.calls
+
+    Gce().with_groups().play(story)
+
+
 def hang(here, waits):
     """Let the API hold that many waits for an operation for longer than a connection is kept open."""
     send, left = here.send, iter(range(waits))

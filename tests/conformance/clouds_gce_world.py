@@ -63,9 +63,17 @@ class World:
     async def send(self, request: Request) -> Response:
         path = request.url.removeprefix(f"{ROOT}/")
         body = msgspec.json.decode(request.body) if request.body else None
-        self.calls.note(_call(request, path, body))
-        status, answer = self._answer(path.split("/"), dict(request.query), body)
+        query = dict(request.query)
+        if path.endswith("/resize"):
+            query["size"] = self._size_of_upstream(path.split("/"), query["size"])
+        self.calls.note(_call(request.method, path, query, body))
+        status, answer = self._answer(path.split("/"), query, body)
         return Response(status, {}, msgspec.json.encode(answer))
+
+    def _size_of_upstream(self, path: list[str], size: str) -> str:
+        """Return the size that upstream sends: with suspended machines, though a resize sets how many run."""
+        mig = self.mig(path[3], path[5]) or {}
+        return str(int(size) + int(mig.get("targetSuspendedSize", 0)))
 
     def _answer(self, path: list[str], query: dict[str, str], body: Any) -> tuple[int, Any]:
         name = _method(path)
@@ -90,10 +98,10 @@ class World:
         return 200, {"name": f"op-{number}", "status": "PENDING"}
 
 
-def _call(request: Request, path: str, body: Any) -> Answer:
-    call: Answer = {"method": request.method, "path": path}
-    if request.query:
-        call["query"] = dict(request.query)
+def _call(method: str, path: str, query: dict[str, str], body: Any) -> Answer:
+    call: Answer = {"method": method, "path": path}
+    if query:
+        call["query"] = query
     if body is not None:
         if path.endswith("/createInstances"):
             body = {"instances": [{"name": _RANDOM.sub("-RAND", one["name"])} for one in body["instances"]]}

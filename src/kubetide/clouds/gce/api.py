@@ -93,6 +93,12 @@ class Manager(ApiStruct):
             raise CloudError(f"Compute Engine does not say the target size of {self.name}")
         return self.target_size + self.target_suspended_size
 
+    def running(self, size: int) -> int:
+        """Return how many are to run of so many. Raises CloudError where more than those are to be suspended."""
+        if size < self.target_suspended_size:
+            raise CloudError(f"{self.target_suspended_size} of {self.name} are to be suspended, not {size}")
+        return size - self.target_suspended_size
+
     @property
     def listed_at_least(self) -> int:
         """How many instances the group's list has; 0 where the API does not say."""

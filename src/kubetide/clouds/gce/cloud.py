@@ -356,9 +356,11 @@ class GceCloud(Cloud):
         listed = await self._api.managed_instances(ref)
         target = decreased(manager.size, delta, len(listed))
         check_whole({one.instance for one in listed}, manager.listed_at_least, f"instances of {ref}")
+        # A resize sets how many run: with the suspended ones in it, it would start some.
+        running = manager.running(target)
         self._forget(ref)
-        await self._ledger.resize(group_id, -delta, self._api.resize(ref, target))
-        self._managers[ref] = replace(manager, target_size=target - manager.target_suspended_size)
+        await self._ledger.resize(group_id, -delta, self._api.resize(ref, running))
+        self._managers[ref] = replace(manager, target_size=running)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete these instances in one call. Raises CloudError."""
