@@ -77,6 +77,23 @@ def test_machines_that_are_to_be_suspended_and_are_not_there_cannot_be_withdrawn
     Gce().with_groups().play(story)
 
 
+def test_an_increase_of_a_group_that_does_not_exist_has_upstreams_type():
+    """Upstream's client gives the refusal of this one question a type; that of the order itself has none."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        del here.fleet.groups["web"]
+        with pytest.raises(CloudError, match="404") as ordered:
+            await cloud.increase_size(WEB, 1)
+        assert ordered.value.error_type == "cloudProviderError"
+        with pytest.raises(CloudError, match="404") as asked:
+            await cloud.increase_size(WEB, 1)
+        assert asked.value.error_type == "nodeGroupDoesNotExistError"
+
+    Gce().with_groups().play(story)
+
+
 def hang(here, waits):
     """Let the API hold that many waits for an operation for longer than a connection is kept open."""
     send, left = here.send, iter(range(waits))

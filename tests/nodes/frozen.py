@@ -131,13 +131,16 @@ def daemon_set(name, *, cpu="100m", memory="64Mi"):
 
 
 class World:
-    """A state, the cloud's groups, and the time. ``refused`` says which groups refuse to grow, and with what."""
+    """A state, the cloud's groups, and the time. ``refused`` says which groups refuse to grow, and with what text.
+
+    The ``cause`` and the ``error_type`` are the same for all of them.
+    """
 
     def __init__(self, *, groups=(), nodes=(), pods=(), settings=None, **objects):
         self.now = START
         self.groups = {one.id: one for one in groups}
         self.refused = {}
-        self.cause = "Other"
+        self.cause, self.error_type = "Other", "cloudProviderError"
         self.events, self.commands, self.reasons, self.status = [], [], [], None
         self.state = State()
         self.state.apply(
@@ -199,7 +202,14 @@ class World:
     def _do(self, action):
         if isinstance(action, IncreaseSize):
             if action.group in self.refused:
-                return Outcome("failed", self.refused[action.group], "OutOfResource", "STOCKOUT", self.cause)
+                return Outcome(
+                    "failed",
+                    self.refused[action.group],
+                    "OutOfResource",
+                    "STOCKOUT",
+                    self.cause,
+                    self.error_type,
+                )
             self.change(action.group, target_size=self.groups[action.group].target_size + action.delta)
         elif isinstance(action, DecreaseTarget):
             self.change(action.group, target_size=self.groups[action.group].target_size - action.delta)

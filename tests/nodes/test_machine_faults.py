@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.nodes.frozen import (
     START,
     World,
@@ -16,13 +17,14 @@ from kubetide.ports.cloud import Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 
-def test_the_backoff_after_a_refused_call_has_upstreams_code():
-    """The status names the kind of error; what the cloud called it is in the message."""
+@pytest.mark.parametrize("error_type", ["cloudProviderError", "nodeGroupDoesNotExistError"])
+def test_the_backoff_after_a_refused_call_has_upstreams_code(error_type):
+    """The status names the type of the error; what the cloud called it is in the message."""
     world = World(groups=[group("g")], pods=[pod("p")])
-    world.refused["g"] = "AccessDenied: no"
+    world.refused["g"], world.error_type = "AccessDenied: no", error_type
     world.tick()
     entry = world.state.memory.backoff["g"]
-    assert (entry.error_class, entry.error_code) == ("Other", "cloudProviderError")
+    assert (entry.error_class, entry.error_code) == ("Other", error_type)
     assert entry.error_message == "failed to increase node group size: AccessDenied: no"
 
 

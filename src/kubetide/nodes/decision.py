@@ -14,7 +14,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.objects.meta import Key
 from kubetide.plan.board import Capacity
 from kubetide.ports.cloud import NewGroup, NodeGroup
-from kubetide.ports.errors import CloudCause
+from kubetide.ports.errors import CloudCause, CloudErrorType
 from kubetide.units.time import Duration, Instant
 
 
@@ -192,6 +192,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     error_class: str = "Other"
     error_code: str = ""
     cause: CloudCause = "Other"
+    error_type: CloudErrorType = "cloudProviderError"
+    """Upstream's type of the error of a call to the cloud that failed."""
     groups: tuple[str, ...] = ()
     """The answer of ``AskExpander``."""
     made: NodeGroup | None = None

@@ -198,12 +198,24 @@ CloudCause = Literal["OutOfCapacity", "Quota", "Throttled", "Permission", "Other
 _CLASS_OF_CAUSE: Mapping[CloudCause, str] = {"OutOfCapacity": "OutOfResource", "Quota": "OutOfResource"}
 
 
+CloudErrorType = Literal[
+    "cloudProviderError",
+    "apiCallError",
+    "internalError",
+    "transientError",
+    "configurationError",
+    "nodeGroupDoesNotExistError",
+]
+"""Upstream's types of errors."""
+
+
 class CloudError(KubetideError):
     """A cloud refused a call.
 
     Attributes:
         error_class: Upstream's class: ``OutOfResource`` when other groups may help (stock-out, quota), else ``Other``.
         error_code: The cloud's own short code.
+        error_type: Upstream's type, which is the reason of a failed increase in the series and in the group's backoff.
         cause: What the refusal means. Unless given it follows the class, and the class follows it.
         retry_after: How long the cloud asks to wait before the next call; None when it does not say.
         may_be_done: Whether the change may have been made all the same, as no answer says that it was not.
@@ -215,6 +227,7 @@ class CloudError(KubetideError):
         *,
         error_class: str = "",
         error_code: str = "cloudProviderError",
+        error_type: CloudErrorType = "cloudProviderError",
         cause: CloudCause | None = None,
         retry_after: Duration | None = None,
         may_be_done: bool = False,
@@ -224,6 +237,7 @@ class CloudError(KubetideError):
             cause = "OutOfCapacity" if error_class == "OutOfResource" else "Other"
         self.error_class = error_class or _CLASS_OF_CAUSE.get(cause, "Other")
         self.error_code = error_code
+        self.error_type: CloudErrorType = error_type
         self.cause: CloudCause = cause
         self.retry_after = retry_after
         self.may_be_done = may_be_done

@@ -363,6 +363,37 @@ def test_an_increase_that_the_cloud_refuses_is_a_failed_scale_up():
     reported(story, faults=CloudFaults(call_failures=(CallFailure(window),)))
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            CloudError("gone", error_code="404", error_type="nodeGroupDoesNotExistError"),
+            "nodeGroupDoesNotExistError",
+        ),
+        (ValueError("a bug"), "internalError"),
+    ],
+)
+def test_a_failed_scale_up_has_the_type_of_its_error(error, reason):
+    """As upstream, the series and the group's backoff agree on it."""
+
+    async def story(world):
+        async def refuse(_group, _delta):
+            raise error
+
+        world.cloud.increase_size = refuse
+        await world.deploy(replicas=2, cpu="1500m")
+        await world.after(minutes(1))
+        found = world.read()
+        assert found["failed_scale_ups_total", *NO_GPU, reason] == 1
+        assert found["failed_node_creations_total", reason] == 2
+        assert found["failed_scale_ups_total", *NO_GPU, "cloudProviderError"] == 0
+        [entry] = world.controller.state.memory.backoff.values()
+        assert entry.error_code == reason
+        world.controller.health.failures = 0
+
+    reported(story)
+
+
 def test_unready_nodes_that_go_are_unready():
     """The reason is the node's state when it went, before whether it was drained."""
 

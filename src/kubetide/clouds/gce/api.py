@@ -37,6 +37,7 @@ T = TypeVar("T")
 _MIB = 1 << 20
 _WAIT_IN_ALL, _WAIT_PAUSE = seconds(20), milliseconds(100)
 _CREATION_IN_ALL = minutes(2)
+_NOT_FOUND = {"notFound", "404"}
 _THROTTLED = {"rateLimitExceeded", "userRateLimitExceeded", "resourceOperationRateExceeded"}
 
 
@@ -220,8 +221,13 @@ class ComputeApi:
         return await self._list("GET", path, _Page[Manager])
 
     async def manager(self, ref: GceRef) -> Manager:
-        """Return one managed group."""
-        return await self._get(_manager_path(ref), Manager)
+        """Return one managed group. Raises CloudError, as upstream with a type of its own where it does not exist."""
+        try:
+            return await self._get(_manager_path(ref), Manager)
+        except CloudError as error:
+            if error.error_code in _NOT_FOUND:
+                error.error_type = "nodeGroupDoesNotExistError"
+            raise
 
     async def managed_instances(self, ref: GceRef) -> list[ManagedInstance]:
         """Return a group's instances with what happens to them."""

@@ -152,12 +152,14 @@ class Actor:
         except (CloudWithheld, Withheld) as error:
             return Outcome("withheld", str(error))
         except CloudError as error:
-            return Outcome("failed", str(error), error.error_class, error.error_code, error.cause)
+            return Outcome(
+                "failed", str(error), error.error_class, error.error_code, error.cause, error.error_type
+            )
         except ApiError as error:
             return Outcome("failed", str(error), "Other", error.reason)
         except Exception as error:  # noqa: BLE001  # the others go on; the tick fails once all are absorbed
             self.bugs.append(error)
-            return Outcome("failed", f"{type(error).__name__}: {error}", "Other")
+            return Outcome("failed", f"{type(error).__name__}: {error}", error_type="internalError")
         return Outcome()
 
     async def _create_group(self, action: CreateGroup) -> Outcome:

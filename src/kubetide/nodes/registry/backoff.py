@@ -7,6 +7,9 @@ lasts starts the same time anew; 3 hours after the last failure all is forgotten
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from kubetide.nodes.decision import Outcome
 from kubetide.nodes.memory import BackoffEntry
 from kubetide.nodes.settings import Settings
 from kubetide.units.time import Duration, Instant, after
@@ -35,6 +38,19 @@ def start_backoff(
         error_code=error_code,
         error_message=error_message,
     )
+
+
+def refused(
+    entry: BackoffEntry | None, now: Instant, settings: Settings, outcome: Outcome, *, message: str
+) -> BackoffEntry:
+    """Return the entry of a group of which the cloud has refused a change.
+
+    As upstream its code is the type of the error; the cloud's own code is in the message.
+    """
+    entry = start_backoff(
+        entry, now, settings, error_class="Other", error_code=outcome.error_type, error_message=message
+    )
+    return replace(entry, cause=outcome.cause)
 
 
 def is_backed_off(entry: BackoffEntry | None, now: Instant) -> bool:

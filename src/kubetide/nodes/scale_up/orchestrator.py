@@ -34,7 +34,8 @@ from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.node_capacity import amount_of
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
+from kubetide.nodes.registry.backoff import is_backed_off
+from kubetide.nodes.registry.backoff import refused as refused_backoff
 from kubetide.nodes.registry.cluster_state import recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.nominations import note_expected
@@ -260,7 +261,7 @@ def absorb_scale_up(
             events += failed_to_scale_up(state, action, outcome)
             refused.append(action.group)
             errors.append(f"{_REFUSED}: {outcome.error}")
-            tick.error_type = tick.error_type or "cloudProviderError"
+            tick.error_type = tick.error_type or outcome.error_type
         elif outcome.status == "withheld":
             reasons.append(
                 reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
@@ -376,16 +377,9 @@ def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
 
 def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) -> Reason:
     memory = state.memory
-    entry = start_backoff(
-        memory.backoff.get(action.group),
-        now,
-        state.settings,
-        # As upstream: the code of a refused call is the kind of error; the cloud's own is in the message.
-        error_class="Other",
-        error_code="cloudProviderError",
-        error_message=f"{_REFUSED}: {outcome.error}",
+    memory.backoff[action.group] = refused_backoff(
+        memory.backoff.get(action.group), now, state.settings, outcome, message=f"{_REFUSED}: {outcome.error}"
     )
-    memory.backoff[action.group] = replace(entry, cause=outcome.cause)
     memory.last_failure_of[action.group] = now
     error = with_cause(outcome.cause, outcome.error)
     return reason("IncreaseRefused", action.group, delta=action.delta, error=error)

@@ -160,8 +160,8 @@ class NodesSeries:
         if isinstance(action, IncreaseSize) and done:
             self._added.add(action.delta, kind_of_group(state, action.group))
         elif isinstance(action, IncreaseSize) and outcome.status == "failed":
-            self._failed.add(1, kind_of_group(state, action.group), "cloudProviderError")
-            self._unmade.add(action.delta, "cloudProviderError")
+            self._failed.add(1, kind_of_group(state, action.group), outcome.error_type)
+            self._unmade.add(action.delta, outcome.error_type)
         elif isinstance(action, CreateGroup) and done:
             self._created.add(1, "autoprovisioned")
         elif isinstance(action, DeleteGroup) and done:

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import CreateGroup, EventRecord, Outcome
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.memory import MadeGroup
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.backoff import start_backoff
+from kubetide.nodes.registry.backoff import refused
 from kubetide.nodes.registry.view import Counts, GroupView
 from kubetide.nodes.scale_up.reporting.events import on_status
 from kubetide.nodes.scale_up.tick import Tick
@@ -73,15 +71,10 @@ def _created(state: State, tick: Tick, action: CreateGroup, outcome: Outcome, no
 
 
 def _refused(state: State, tick: Tick, group_id: str, outcome: Outcome, now: Instant) -> None:
-    entry = start_backoff(
-        state.memory.backoff.get(group_id),
-        now,
-        state.settings,
-        error_class=outcome.error_class,
-        error_code=outcome.error_code or "cloudProviderError",
-        error_message=f"{_REFUSED}: {outcome.error}",
+    message = f"{_REFUSED}: {outcome.error}"
+    state.memory.backoff[group_id] = refused(
+        state.memory.backoff.get(group_id), now, state.settings, outcome, message=message
     )
-    state.memory.backoff[group_id] = replace(entry, cause=outcome.cause)
     tick.uncreated = (*tick.uncreated, group_id)
-    tick.error = tick.error or f"{_REFUSED}: {outcome.error}"
-    tick.error_type = tick.error_type or "cloudProviderError"
+    tick.error = tick.error or message
+    tick.error_type = tick.error_type or outcome.error_type
