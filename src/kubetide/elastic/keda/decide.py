@@ -166,7 +166,7 @@ def _ready(answer: Answer | None, problems: tuple[str, ...]) -> Said:
 
 def _status(source: Source, answer: Answer | None, last: Instant | None, ready: Said, active: Said) -> Json:
     return {
-        "externalMetricNames": [one.metric for one in answer.metrics if one.target]
+        "externalMetricNames": [one.metric for one in answer.metrics if one.target is not None]
         if answer is not None
         else None,
         "hpaName": hpa_name(source.name),

@@ -211,11 +211,14 @@ def _instant(text: str | None) -> Instant | None:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A metric of a trigger's server: its name without the index, and its target in thousandths; 0 where it is unknown."""
+    """A metric of a trigger's server: its name without the index, and its target in thousandths.
+
+    The target is None where the server has not named its metrics yet.
+    """
 
     place: int
     name: str
-    target: int
+    target: int | None
 
     @property
     def metric(self) -> str:
@@ -225,7 +228,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 def unnamed(trigger: Trigger) -> Asked:
     """Return what stands for the metrics of a trigger whose server has not named them yet: it has no value."""
-    return Asked(trigger.place, "unknown", 0)
+    return Asked(trigger.place, "unknown", None)
 
 
 def hpa_name(name: str) -> str:
@@ -256,7 +259,8 @@ def hpa_of(source: Source, asked: Iterable[Asked], status: HpaStatus) -> Horizon
 
 
 def _metric(source: Source, one: Asked, *, average: bool) -> MetricSpec:
-    amount = f"{one.target}m"
+    # An HPA has a target for each metric; of one that has no value it is not read.
+    amount = f"{one.target or 0}m"
     target = (
         MetricTarget(type="AverageValue", average_value=amount)
         if average

@@ -92,7 +92,7 @@ class QueueMetrics:
             return await self._inner.external_values(metric, namespace=namespace, selector=selector)
         source = self._hpas.sources[key]
         trigger = next(one for one in source.triggers if one.place == asked.place)
-        if not asked.target:
+        if asked.target is None:
             raise MetricsError(f"the server at {trigger.address} has not named its metrics yet")
         values = await self._servers.of(trigger).metrics(source, trigger, asked.name)
         if not values:
