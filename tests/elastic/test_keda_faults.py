@@ -9,10 +9,12 @@ import pytest
 from tests.elastic.scalers import QueueScaler, serving
 from tests.elastic.test_keda import NOW, PROMETHEUS, START, answer, source
 
+from kubetide.elastic.keda.client import ExternalScalers
 from kubetide.elastic.keda.controller.controller import ScaledObjectsController
 from kubetide.elastic.keda.controller.owning import QueueMetrics
 from kubetide.elastic.keda.decide import Outcome, absorb, decide
 from kubetide.elastic.keda.reasons import VOCABULARY
+from kubetide.elastic.keda.sources import Trigger
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import NoSettings, Parts
@@ -153,6 +155,39 @@ def test_the_connection_to_a_server_that_nobody_names_is_closed():
             await clock.sleep(seconds(0.2))
             await loop.tick()
             assert external.addresses == frozenset()
+
+    run_real(run)
+
+
+def test_connections_are_closed_at_once():
+    """A question that is not answered yet holds up no other, and has its answer."""
+
+    class Held(QueueScaler):
+        def __init__(self):
+            super().__init__(lambda _: 20)
+            self.asked_one, self.may_answer = asyncio.Event(), asyncio.Event()
+
+        async def check(self, context):
+            self.asked_one.set()
+            await self.may_answer.wait()
+
+    async def run(_clock):
+        scalers, held = ExternalScalers(), [Held(), Held()]
+        async with serving(held[0]) as one, serving(held[1]) as other:
+            triggers = [Trigger(0, address, {"list": "a"}) for address in (one, other)]
+            asked = [asyncio.create_task(scalers.is_active(source(), each)) for each in triggers]
+            for each in held:
+                await each.asked_one.wait()
+            closing = asyncio.create_task(scalers.keep(()))
+            await asyncio.sleep(0)
+            assert scalers.addresses == frozenset()
+            held[1].may_answer.set()
+            assert await asked[1]
+            assert not closing.done()
+            held[0].may_answer.set()
+            assert await asked[0]
+            await closing
+            await scalers.close()
 
     run_real(run)
 

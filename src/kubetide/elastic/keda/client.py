@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from grpc import aio
 
+from kubetide.acting import in_parallel
 from kubetide.clouds.externalgrpc.messages import encode
 from kubetide.elastic.keda.messages import MESSAGES, METHODS, SERVICE
 from kubetide.elastic.keda.sources import LARGEST, Source, Trigger
@@ -70,15 +71,17 @@ class ExternalScalers:
             raise MetricsError(f"the scaler at {trigger.address} does not answer {method}: {said}") from error
 
     async def keep(self, addresses: Collection[str]) -> None:
-        """Close the channels to all other addresses."""
-        for address in [one for one in self._channels if one not in addresses]:
-            await self._channels.pop(address).close(_GRACE_S)
+        """Close the channels to all other addresses at once; what was asked before has until its time-out."""
+        await self._close([one for one in self._channels if one not in addresses], _GRACE_S)
 
     async def close(self) -> None:
-        """Close the channels."""
-        for channel in self._channels.values():
-            await channel.close()
-        self._channels.clear()
+        """Close all channels at once, and wait for no answer."""
+        await self._close([*self._channels], None)
+
+    async def _close(self, addresses: Sequence[str], grace_s: float | None) -> None:
+        # First all are let go: nobody asks over one that is to be closed.
+        channels = [self._channels.pop(one) for one in addresses]
+        await in_parallel(channels, lambda one: one.close(grace_s), limit=max(len(channels), 1))
 
 
 def _reference(source: Source, trigger: Trigger) -> Any:
