@@ -269,6 +269,20 @@ def test_a_deletion_asks_once_more():
     assert provider.deleted == []
 
 
+def test_a_provider_that_no_longer_has_the_method_is_held_to_its_answers():
+    """As one that was replaced by an older one: what it protected stays."""
+    provider = Provider({"g": ["a", "b"]}, answers={"b": ""})
+    world = World(provider, node("a"), node("b"))
+    world.refresh()
+    provider.fails = {"*": "UNIMPLEMENTED"}
+    assert world.refresh(at=60)["g"].warnings is None
+    assert world.machines("g") == {"a": True, "b": False}
+    with pytest.raises(CloudError, match="x://b does not belong to it"):
+        world.delete("g", "b")
+    world.delete("g", "a")
+    assert [one.name for one in provider.deleted] == ["a"]
+
+
 def test_nodes_that_cannot_be_watched_stop_deletions():
     """A node that has joined since would seem not to have: its group is stale, so that nothing of it is removed."""
     provider = Provider({"g": ["a"]})

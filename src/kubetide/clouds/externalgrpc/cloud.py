@@ -274,9 +274,11 @@ class ExternalGrpcCloud(Cloud):
         if node is None:
             return None
         try:
-            return await self._membership.ask(node) == group_id
+            group = await self._membership.ask(node)
         except CloudUnsupported:
-            return None
+            held = self._membership.group_of(node)
+            return None if held is None else held == group_id
+        return group == group_id
 
     async def _instances(self, group_id: str) -> list[Instance]:
         answer = await self._ask("NodeGroupNodes", id=group_id)
