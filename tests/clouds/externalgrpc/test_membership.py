@@ -156,6 +156,10 @@ def test_a_machine_that_never_joined_is_asked_for_by_its_stand_in():
         (name, name, {REASON: "unregistered"}) for name in ("x://kept", "x://late")
     ]
     assert world.machines("g") == {"late": True, "kept": False, "failed": True, "going": True}
+    with pytest.raises(CloudError, match="x://kept does not belong to it"):
+        world.delete("g", "late", "kept")
+    world.delete("g", "late", "failed")
+    assert [one.name for one in provider.deleted] == ["x://late", "x://failed"]
 
 
 def test_an_answer_holds_for_a_minute():

@@ -241,7 +241,7 @@ class ExternalGrpcCloud(Cloud):
         listed = {one.provider_id: one for one in await self._instances(group_id)}
         doomed = tuple(dict.fromkeys(provider_ids))
         members = await in_parallel(
-            doomed, lambda one: self._is_member(nodes.get(one), group_id), limit=_AT_ONCE
+            doomed, lambda one: self._is_member(one, nodes.get(one), group_id), limit=_AT_ONCE
         )
         foreign = [
             one
@@ -269,16 +269,15 @@ class ExternalGrpcCloud(Cloud):
             raise CloudError(f"{self._nodes.problem}; nothing is deleted until they can be")
         return self._nodes.by_machine()
 
-    async def _is_member(self, node: Node | None, group_id: str) -> bool | None:
-        """Return whether the provider says now that a node is in the group; None without node, or where it has no such method."""
-        if node is None:
-            return None
+    async def _is_member(self, machine: str, node: Node | None, group_id: str) -> bool | None:
+        """Return whether the provider says that a machine is the group's, of one with a node as of now; None where it says nothing."""
         try:
-            group = await self._membership.ask(node)
+            group = None if node is None else await self._membership.ask(node)
         except CloudUnsupported:
-            held = self._membership.group_of(node)
-            return None if held is None else held == group_id
-        return group == group_id
+            group = None
+        if group is None:
+            group = self._membership.group_of(node or stand_in(Instance(provider_id=machine)))
+        return None if group is None else group == group_id
 
     async def _instances(self, group_id: str) -> list[Instance]:
         answer = await self._ask("NodeGroupNodes", id=group_id)
