@@ -143,19 +143,35 @@ def test_the_answer_about_a_vpa_has_its_pods(tmp_path):
     )
 
 
-def test_a_workload_with_a_vpa_alone_is_answered_with_its_name(tmp_path):
-    """Nothing scales it; the VPAs of its namespace can be asked about."""
+@pytest.mark.parametrize("hpa", [(), (HPA,)])
+def test_a_workload_is_answered_by_its_hpa_or_else_by_its_vpa(tmp_path, hpa):
+    """What scales replicas comes first; where both are there, the answer names the other."""
     loops = ("horizontal", "recommender")
     run_simulation(
-        scenario(VPA % "'Off'", duration="3m", loops=loops),
+        scenario(VPA % "'Off'", *hpa, duration="3m", loops=loops),
         base=tmp_path,
         out=tmp_path / "out",
         seed=3,
         warn=pytest.fail,
     )
     asked = CliRunner().invoke(cli, ["explain", "deploy", "web", "--out", str(tmp_path / "out")])
-    assert "nothing scales Deployment default/web" in str(asked.exception)
-    assert "of VPAs there are default/web: kubetide explain vpa NAME" in str(asked.exception)
+    assert asked.stdout.startswith(f"{'hpa' if hpa else 'vpa'} default/web at ")
+    assert ("ask also: kubetide explain vpa default/web" in asked.stderr) == bool(hpa)
+
+
+def test_a_workload_that_nothing_scales_is_answered_with_those_that_are(tmp_path):
+    """A VPA of the same namespace that is about another workload is not meant."""
+    run_simulation(
+        scenario(VPA % "'Off'", duration="3m", loops=("recommender",)),
+        base=tmp_path,
+        out=tmp_path / "out",
+        seed=3,
+        warn=pytest.fail,
+    )
+    asked = CliRunner().invoke(cli, ["explain", "deploy", "mailer", "--out", str(tmp_path / "out")])
+    assert str(asked.exception) == (
+        "nothing scales Deployment default/mailer; an HPA, a time table or a VPA has default/web"
+    )
 
 
 @pytest.mark.slow

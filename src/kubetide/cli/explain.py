@@ -46,8 +46,8 @@ def command(
     NAME of a pod or an HPA may say its namespace: shop/cart.
 
     KIND is pod (po), hpa, node (no), nodegroup (ng), provisioningrequest, capacitybuffer, vpa (its recommendation), update
-    (of a pod, by a VPA), schedule, or what another package's loop explains; deploy, sts or rs for the HPA or time table
-    that scales it. KIND/NAME is one word for both.
+    (of a pod, by a VPA), schedule, or what another package's loop explains; deploy, sts or rs for the HPA, time
+    table or VPA that scales it. KIND/NAME is one word for both.
 
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that rejects it, with the numbers on both sides,
@@ -67,16 +67,17 @@ def command(
     keep_numpy_single_threaded()
     from kubetide.cli.common.kinds import WORKLOADS, kind_of
     from kubetide.cli.common.structured import structured
+    from kubetide.simulate.answers.when import start_of_records
     from kubetide.simulate.answers.why import answer_about, answer_text, kinds_of, views_of
 
     records = out if (out / "records").is_dir() else None
     if name is None:
+        start_of_records(out)
         kind, slash, name = kind.partition("/")
         if not slash:
             known = names_known(records, kind)
-            there = f"; there are {', '.join(known[:_NAMED])}" if known else ""
-            more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-            raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME{there}{more}")
+            there = f"; there are {_listed(known)}" if known else ""
+            raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME{there}")
     kind = kind_of(kind, kinds_of(records))
     namespaced = kind not in ("node", "nodegroup")
     if "/" in name and namespaced:
@@ -99,25 +100,34 @@ def command(
     )
 
 
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
 def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     """Return kind, namespace and name of what scales a workload. Raises KubetideError where nothing does."""
     import difflib
 
     from kubetide.ports.errors import KubetideError
-    from kubetide.simulate.answers.why import objects_of, scalers_of, targets_of
+    from kubetide.simulate.answers.why import scalers_of, targets_of
 
     found = scalers_of(out, target, at)
     if not found:
         kind, _, name = target.partition("/")
-        near = difflib.get_close_matches(name, there := targets_of(out, kind), n=1) or there[:1]
-        hint = (
-            f"; did you mean {near[0]}?" if near else f"; no {kind} is scaled by an HPA or a time table here"
-        )
-        there = objects_of(out, at, {"vpa"}).get("vpa", [])
-        vpas = [one for one in there if one.startswith(f"{name.partition('/')[0]}/")]
-        # Which workload a VPA is about is in no record of the recommender.
-        more = f"; of VPAs there are {', '.join(vpas)}: kubetide explain vpa NAME" if vpas else ""
-        raise KubetideError(f"nothing scales {kind} {name}{hint}{more}")
-    kind, subject = found[0]
+        there = targets_of(out, kind)
+        # By the name alone: a namespace in common makes no two names alike.
+        names = {one.rpartition("/")[2]: one for one in there}
+        if near := difflib.get_close_matches(name.rpartition("/")[2], names, n=1):
+            hint = f"did you mean {names[near[0]]}?"
+        elif there:
+            hint = f"an HPA, a time table or a VPA has {_listed(there)}"
+        else:
+            hint = f"no {kind} has an HPA, a time table or a VPA here"
+        raise KubetideError(f"nothing scales {kind} {name}; {hint}")
+    (kind, subject), *others = found
+    if others:
+        more = ", ".join(f"kubetide explain {one} {of}" for one, of in others)
+        click.echo(f"kubetide: more than one scales it; ask also: {more}", err=True)
     namespace, _, name = subject.partition("/")
     return kind, namespace, name

@@ -44,8 +44,8 @@ __all__ = [
     "views_of",
 ]
 
-SCALING = ("horizontal", "schedules")
-"""Loops whose objects scale a workload."""
+SCALING = ("horizontal", "schedules", "recommender")
+"""Loops whose objects scale a workload: its replicas before its requests."""
 
 _HISTORY = 12
 _WITH_REASONS = 3
@@ -209,7 +209,10 @@ def objects_of(
 
 
 def scalers_of(run: Path | Moments, target: str, at: Moment | None) -> list[tuple[str, str]]:
-    """Return kind and name of the autoscalers of a workload, ``KIND/NAMESPACE/NAME``, at a moment. Raises RecordError."""
+    """Return kind and name of the autoscalers of a workload, ``KIND/NAMESPACE/NAME``, at a moment; VPAs last.
+
+    Raises: RecordError.
+    """
     return [(kind, name) for kind, name, said in _scaled(run, at) if said == target]
 
 
@@ -224,7 +227,7 @@ def _scaled(run: Path | Moments, at: Moment | None) -> list[tuple[str, str, str]
     moments = Moments.of(run)
     found: list[tuple[str, str, str]] = []
     recorded = recorded_loops(moments.folder)
-    for entry in (explaining(name) for name in recorded if name in SCALING):
+    for entry in (explaining(name) for name in SCALING if name in recorded):
         for explainer in entry.explainers:
             if entry.core is None or explainer.targets is None:
                 continue

@@ -12,12 +12,18 @@ from kubetide.vertical.recommender.explain import explain_vpa
 from kubetide.vertical.recommender.one_vpa import OneVpaCore
 from kubetide.vertical.recommender.reasons import VOCABULARY
 from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets_only import TargetsCore
 
 
 def _lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
     del now, view
     namespace, _, name = subject.partition("/")
     return explain_vpa(core.state, namespace, name)
+
+
+def _targets(core: StepCore[State]) -> dict[str, str]:
+    views = core.state.views
+    return {"/".join(key): view.workload for key, view in views.items() if view.workload}
 
 
 def _alone(subject: str) -> OneVpaCore:
@@ -35,7 +41,9 @@ EXPLAINING: Final = Explaining(
             _lines,
             lambda core: [f"{namespace}/{name}" for namespace, name in core.state.vpas],
             namespaced=True,
+            targets=_targets,
             alone=_alone,
+            targets_alone=TargetsCore,
             added_by="updater",
         ),
     ),

@@ -25,6 +25,7 @@ class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     """A VPA without its status.
 
     Attributes:
+        workload: The one that its targetRef names, ``KIND/NAMESPACE/NAME``; empty without a targetRef.
         target: What came of reading its targetRef.
         left: Resources that HPAs of the same target scale on.
         advised: Whether it stands in for a workload without a VPA object: nothing is written of it.
@@ -40,6 +41,7 @@ class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     integer_cpu: tuple[str, ...] = ()
     left: tuple[LeftResource, ...] = ()
     advised: bool = False
+    workload: str = ""
 
 
 class StatusView(msgspec.Struct, frozen=True):
@@ -142,6 +144,7 @@ def vpa_view(
     """Return the part of a VPA that the recommender reads."""
     spec, meta = vpa.spec, vpa.metadata
     prefix, suffix = _INTEGER_CPU
+    ref = spec.target_ref
     return VpaView(
         namespace=meta.namespace,
         name=meta.name,
@@ -149,6 +152,7 @@ def vpa_view(
         generation=meta.generation,
         left=left,
         advised=advised,
+        workload="" if ref is None else f"{ref.kind}/{meta.namespace}/{ref.name}",
         recommenders=tuple(one.name for one in spec.recommenders or ()),
         policy=spec.resource_policy,
         mode=(spec.update_policy and spec.update_policy.update_mode) or "",
