@@ -7,6 +7,7 @@ from tests.browsers import chromium
 from tests.simulate import made
 
 from kubetide.experiments.divergence import Divergence, Side, parting_time
+from kubetide.experiments.figures import comparison_table, figures
 from kubetide.experiments.page import write_comparison
 from kubetide.simulate.outcome.timeline import summarize
 from kubetide.simulate.run import RunResult
@@ -33,6 +34,18 @@ def test_runs_part_where_one_decides_alone():
     assert parting_time(marks, marks[:2] + marks[3:]) == marks[2].at
     assert parting_time(marks[1:], marks) == marks[0].at
     assert parting_time(marks, marks[:-1]) == marks[-1].at
+
+
+@pytest.mark.parametrize("services", [(), ("web",)])
+def test_without_services_nothing_is_said_of_an_objective(tmp_path, services):
+    """Neither the table nor the page compares minutes that nothing could lose."""
+    one = run(made.timeline(services=services))
+    assert [row[0] for row in comparison_table(figures(one.summary, one.summary)).rows].count(
+        "SLO minutes lost"
+    ) == len(services)
+    write_comparison(tmp_path / "page.html", one, one, None, [])
+    title = "SLO minutes lost since the start"
+    assert (title in (tmp_path / "page.html").read_text(encoding="utf-8")) == bool(services)
 
 
 @pytest.mark.browser

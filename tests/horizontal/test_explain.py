@@ -147,6 +147,17 @@ def test_pods_without_a_node_are_said_to_be_that():
     )
     assert "not ready: y" in lines
     assert "not ready, without a node: x" in lines
+    assert not [line for line in lines if line.startswith("pods without a node")]
+
+
+def test_pods_without_a_node_are_named_where_no_metric_is_about_pods():
+    """An external metric says nothing of pods, and a target outside its bounds asks no metric."""
+    queue = {"metrics": [worlds.external({"averageValue": "10"})]}
+    waiting = worlds.pod("x", **PENDING, started=None)
+    for spec in (queue, {"minimum": 5}):
+        answer, *lines = lines_of(state_of(spec=spec, more=[waiting]))[1:]
+        assert answer.startswith("It has 3 replicas (1 of them without a node)")
+        assert "pods without a node: x" in lines
 
 
 @pytest.mark.parametrize(

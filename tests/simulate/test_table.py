@@ -34,6 +34,14 @@ def test_the_summary_of_a_run():
     assert text == PRINTED
 
 
+def test_a_run_without_services_has_no_objective():
+    """Where nothing serves requests, no minute can be lost, and none is counted."""
+    text = summary_table(summarize("jobs", made.timeline(services=())))
+    assert "SLO" not in text
+    assert "own step" not in text
+    assert "lower bound 0.07   cost over bound 3.51\npods started 6   most pods pending 4" in text
+
+
 @given(st.lists(st.text(max_size=12), max_size=4, unique=True))
 @settings(max_examples=50)
 def test_rows_of_a_table_are_equally_long(names):

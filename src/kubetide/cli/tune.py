@@ -25,9 +25,8 @@ from kubetide.cli.common.exits import FAILED
     "--keep",
     "keeps",
     multiple=True,
-    default=["sloMinutes <= now"],
-    show_default=True,
-    help="What must hold, as in a policy; `now` is the scenario as it is. May be repeated.",
+    help="What must hold, as in a policy; `now` is the scenario as it is. May be repeated. "
+    "[default: sloMinutes <= now; without services pendingPodMinutes <= now]",
 )
 @click.option(
     "--minimize", default="cost", show_default=True, metavar="FIGURE", help="The figure to minimize."
@@ -119,7 +118,9 @@ def command(
     loaded = load_scenario(scenario)
     services = [shown_name(service.namespace, service.title) for service in loaded.services]
     constraints = [
-        read_constraint(text, services, [group.name for group in loaded.node_groups]) for text in keeps
+        read_constraint(text, services, [group.name for group in loaded.node_groups])
+        # Without services no SLO minute can be lost, and the cheapest result would be to run nothing.
+        for text in keeps or (f"{'sloMinutes' if services else 'pendingPodMinutes'} <= now",)
     ]
     turned = read_knobs(knobs)
     for knob in turned:

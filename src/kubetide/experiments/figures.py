@@ -48,8 +48,9 @@ def figures(before: Summary, after: Summary) -> list[Figure]:
 def _of_run(a: Summary, b: Summary) -> Iterator[Figure]:
     yield Figure(f"cost, {a.currency}", a.cost, b.cost, digits=2)
     yield Figure(f"lower bound of the cost, {a.currency}", a.cost_bound, b.cost_bound, digits=2)
-    yield Figure("SLO minutes lost", _slo(a), _slo(b))
-    yield Figure("unserved", unserved_share(a.services), unserved_share(b.services), digits=-1)
+    if a.services or b.services:
+        yield Figure("SLO minutes lost", _slo(a), _slo(b))
+        yield Figure("unserved", unserved_share(a.services), unserved_share(b.services), digits=-1)
     yield Figure("pending pod-minutes", a.pending_pod_minutes, b.pending_pod_minutes, digits=1)
     yield Figure("most pods pending", a.pending_max, b.pending_max)
     yield Figure("pods started", a.pod_starts, b.pod_starts)

@@ -111,13 +111,14 @@ def _pairs(a: Timeline, b: Timeline, size: int) -> Iterator[Json]:
         peaks(a.pending, size),
         peaks(b.pending, size),
     )
-    yield pair(
-        "Cluster",
-        "SLO minutes lost since the start",
-        lasts(_lost(a), size),
-        lasts(_lost(b), size),
-        loops=[],
-    )
+    if a.services or b.services:
+        yield pair(
+            "Cluster",
+            "SLO minutes lost since the start",
+            lasts(_lost(a), size),
+            lasts(_lost(b), size),
+            loops=[],
+        )
     for name in dict.fromkeys((*a.services, *b.services)):
         ours, theirs = (timeline.services.get(name, ServiceSeries(name)) for timeline in (a, b))
         pods = {"loops": ["horizontal", "schedules", "updater"], "subject": name}

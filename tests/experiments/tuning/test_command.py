@@ -74,3 +74,36 @@ def test_searches_that_cannot_be_made(shop, tmp_path, arguments, reported):
     assert result.exit_code != 0
     assert reported in result.output + str(result.exception)
     assert not (tmp_path / "out").exists()
+
+
+JOBS = """\
+name: jobs
+start: 2026-03-02T00:00:00Z
+duration: 5m
+nodeGroups:
+  - {name: workers, instanceType: m5.large, min: 0, max: 2, bootTime: 20s}
+loops: [nodes]
+manifests:
+  - |
+    apiVersion: batch/v1
+    kind: Job
+    metadata: {name: batch}
+    spec:
+      parallelism: 2
+      completions: 2
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: x, resources: {requests: {cpu: 1500m}}}]
+"""
+
+
+@pytest.mark.slow
+def test_without_services_pods_are_kept_from_waiting(tmp_path):
+    """Half the nodes are cheaper, and half the pods never run: that is no better result."""
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    result = invoke("tune", tmp_path / "jobs.yaml", "--knob", "group/workers.max=1,2", "--seeds", 1, "--out", tmp_path / "out")  # fmt: skip
+    assert result.exit_code == 1, result.output
+    assert "pendingPodMinutes <= now" in result.output
+    rows = list(csv.DictReader((tmp_path / "out" / "trials.csv").read_text().splitlines()))
+    assert {row["group/workers.max"]: row["kept"] for row in rows} == {"1": "0", "2": "1"}

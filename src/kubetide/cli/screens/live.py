@@ -256,7 +256,11 @@ def _cluster(timeline: Timeline) -> Table:
     rows: Sequence[tuple[str, str | Text]] = (
         ("pods without a node", Text(count(pending), style="red bold" if pending else "")),
         ("CPU used/asked/all", "/".join(decimal(cores, 0 if max(cpu) >= 100 else 1) for cores in cpu)),
-        ("SLO minutes lost", Text(count(lost), style="red" if lost else "")),
+        *(
+            (("SLO minutes lost", Text(count(lost), style="red" if lost else "")),)
+            if timeline.services
+            else ()
+        ),
         ("pods started", count(timeline.pod_starts)),
         ("cost", f"{decimal(timeline.cost[-1], 2)} {printable(timeline.currency)}"),
     )

@@ -13,7 +13,12 @@ from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.explain.calculation import PROPOSALS
 from kubetide.horizontal.explain.counterfactual import WhatIf, what_if_lines, what_ifs
 from kubetide.horizontal.explain.headline import headline, holds_of
-from kubetide.horizontal.explain.metrics import MetricExplanation, explain_metrics, metric_lines
+from kubetide.horizontal.explain.metrics import (
+    MetricExplanation,
+    explain_metrics,
+    metric_lines,
+    unplaced_pods,
+)
 from kubetide.horizontal.explain.windows import Window, windows_of
 from kubetide.horizontal.facts.specs import Autoscaler, Policy, Rules
 from kubetide.horizontal.memory import OptionMemory, ScaleEvents
@@ -52,6 +57,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         current: ``spec.replicas`` of the target, None where its scale cannot be read; ``desired`` what the HPA wants, the
             same where it cannot tell.
         metrics: In the order of the spec; empty when metrics were not asked.
+        unplaced: Names of its pods that no node has taken.
         proposal: The largest proposal.
         windows: The stabilization windows, each with what it remembers.
         stabilized: The proposal after stabilization.
@@ -71,6 +77,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     current: int | None
     desired: int | None
     metrics: tuple[MetricExplanation, ...]
+    unplaced: tuple[str, ...]
     proposal: int | None
     windows: tuple[Window, ...]
     stabilized: int | None
@@ -92,6 +99,9 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         ]
         for metric in self.metrics:
             lines += metric_lines(metric)
+        named = {pod for metric in self.metrics for pod in metric.unplaced}
+        if others := [pod for pod in self.unplaced if pod not in named]:
+            lines.append(f"pods without a node: {', '.join(others)}")
         if self.proposal is not None:
             lines.append(f"largest proposal: {self.proposal}{self._winner()}")
             for window in self.windows:
@@ -140,6 +150,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
     windows = () if verdict.raw is None else windows_of(state, spec, verdict, now)
     reasons = reasons_of(settled, spec, state.holds)
     holds = holds_of(state, spec, verdict, windows, reasons, now)
+    unplaced = unplaced_pods(state, spec)
     current = None if verdict.stage == "unread" else verdict.current
     return HpaExplanation(
         namespace=key[0],
@@ -152,6 +163,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         # Without a decision the number stays.
         desired=verdict.desired if verdict.stage == "decided" else current,
         metrics=metrics,
+        unplaced=unplaced,
         proposal=verdict.raw,
         windows=windows,
         stabilized=verdict.stabilized,
@@ -162,7 +174,9 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         what_ifs=what_ifs(state, spec, verdict, now),
         reasons=reasons,
         holds=holds,
-        answer=headline(verdict, metrics, holds, reasons, due_at(state, key) if waits else None),
+        answer=headline(
+            verdict, metrics, holds, reasons, len(unplaced), due_at(state, key) if waits else None
+        ),
     )
 
 

@@ -64,12 +64,21 @@ def headline(
     metrics: Sequence[MetricExplanation],
     holds: Sequence[str],
     reasons: Sequence[Reason],
+    unplaced: int,
     due: Instant | None = None,
 ) -> str:
-    """Return the answer in one line; ``due``: when an HPA that waits for its own sync period is decided about."""
+    """Return the answer in one line.
+
+    Args:
+        verdict: The verdict on the HPA.
+        metrics: What its metrics came to.
+        holds: What makes another number of the largest proposal.
+        reasons: The verdict's reasons.
+        unplaced: How many of its pods have no node.
+        due: When an HPA that waits for its own sync period is decided about; None for one that does not wait.
+    """
     when = "now" if due is None else f"at {format_rfc3339(due)}, when its own sync period is over"
     current, desired = verdict.current, verdict.desired
-    unplaced = max((len(one.unplaced) for one in metrics), default=0)
     have = f"It has {current} {'replica' if current == 1 else 'replicas'}"
     have += f" ({unplaced} of them without a node)" if unplaced else ""
     problems = "; ".join(f"{one.name}: {one.problem}" for one in metrics if one.problem)

@@ -62,6 +62,17 @@ def explain_metrics(
     )
 
 
+def unplaced_pods(state: State, spec: Autoscaler) -> tuple[str, ...]:
+    """Return the names of the HPA's pods that no node has taken; none where its scale cannot be read."""
+    scale = state.scales.get(spec.key)
+    if scale is None:
+        return ()
+    namespace = spec.key[0]
+    return tuple(
+        pod.name for pod in pods_of(state, spec, scale) if _is_unplaced(state, (namespace, pod.name))
+    )
+
+
 def _age(state: State, spec: Autoscaler, metric: Metric, now: Instant) -> Duration | None:
     question = metric.question(state.scales[spec.key].selector)
     reply = state.values.get(question) if question else None

@@ -57,11 +57,7 @@ def summary_cells(summary: Summary) -> SummaryCells:
             ("without scaling", decimal(summary.cost_unscaled, 2)),
             ("lower bound", decimal(summary.cost_bound, 2)),
             ("cost over bound", _ratio(summary.cost_over_bound)),
-            ("SLO minutes lost", count(sum(service.slo_minutes_lost for service in summary.services))),
-            (
-                "at the load's own step",
-                count(sum(service.slo_minutes_own_step for service in summary.services)),
-            ),
+            *_objective(summary),
             ("pods started", count(summary.pod_starts)),
             ("most pods pending", count(summary.pending_max)),
             ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
@@ -72,6 +68,15 @@ def summary_cells(summary: Summary) -> SummaryCells:
         ),
         notices=tuple(printable(notice) for notice in summary.notices),
     )
+
+
+def _objective(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """The minutes in which services missed their objective; none where there is no service that could."""
+    if not summary.services:
+        return ()
+    lost = sum(service.slo_minutes_lost for service in summary.services)
+    own_step = sum(service.slo_minutes_own_step for service in summary.services)
+    return ("SLO minutes lost", count(lost)), ("at the load's own step", count(own_step))
 
 
 def _ratio(value: float | None) -> str:
