@@ -58,6 +58,8 @@ def test_kubectls_short_names(out, short, kind):
         (["explain", "depoly", "web"], "did you mean deploy?"),
         (["explain", "cronjob", "web"], "no loop scales a cronjob: ask about one of its pods"),
         (["explain", "pod"], "which pod? write pod NAME or pod/NAME"),
+        (["explain", "vpa"], "which vpa? write vpa NAME or vpa/NAME; none is known at the end"),
+        (["explain", "foo"], "'foo' is not one of"),
         (["explain", "hpa"], "which hpa? write hpa NAME or hpa/NAME; there are default/web"),
         (["explain", "deploy", "wbe"], "nothing scales Deployment default/wbe; did you mean default/web?"),
         (["examples", "web-shp"], "did you mean web-shop?"),

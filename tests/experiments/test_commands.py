@@ -47,6 +47,16 @@ def test_what_if_sets_both_runs_side_by_side(shop, tmp_path):
 
 
 @pytest.mark.slow
+def test_what_if_a_limit_keeps_every_group(shop, tmp_path):
+    """The run that decided nothing says what kept it, though that is about no group in particular."""
+    large = shop.read_text().replace("cpu: 200m", "cpu: 1100m").replace("initial: 3", "initial: 1")
+    shop.write_text(large)
+    result = invoke("what-if", shop, "--set", "max-nodes-total=1", "--out", tmp_path / "out")
+    assert "with changes: decided nothing: " in result.output, result.output
+    assert "the cluster has 1 node, the limit is 1" in result.output
+
+
+@pytest.mark.slow
 def test_what_if_nothing_differs(shop, tmp_path):
     """A change that matters to no decision says so."""
     result = invoke("what-if", shop, "--set", "group/general.max=5", "--out", tmp_path / "out")

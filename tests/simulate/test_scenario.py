@@ -374,6 +374,10 @@ def test_a_service_twice_is_an_error(tmp_path):
         (b"name: a\n---\nname: b\n", r"scenario.yaml line 3: a second document begins"),
         (b"", "a scenario is one YAML mapping"),
         (b"- a\n", "a scenario is one YAML mapping"),
+        (
+            b"apiVersion: v1\nkind: List\nitems: []\n",
+            "this is a Kubernetes List and no scenario: name the file",
+        ),
     ],
 )
 def test_what_is_no_scenario_is_reported(tmp_path, content, message):

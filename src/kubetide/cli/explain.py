@@ -75,9 +75,10 @@ def command(
         start_of_records(out)
         kind, slash, name = kind.partition("/")
         if not slash:
+            kind_of(kind, kinds_of(records))
             known = names_known(records, kind)
-            there = f"; there are {_listed(known)}" if known else ""
-            raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME{there}")
+            there = f"there are {_listed(known)}" if known else "none is known at the end of the records"
+            raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME; {there}")
     kind = kind_of(kind, kinds_of(records))
     namespaced = kind not in ("node", "nodegroup")
     if "/" in name and namespaced:

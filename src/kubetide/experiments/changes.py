@@ -110,7 +110,8 @@ def _set_own(value: dict[str, Any], name: str, new: Any) -> None:
             + nearest(flag, [*flags, *fields])
         )
     value["flags"] = {one: given for one, given in value["flags"].items() if _flag_name(one) != flag}
-    value["flags"][flag] = new
+    if new is not None:
+        value["flags"][flag] = new
 
 
 def _flag_name(written: str) -> str:

@@ -90,7 +90,10 @@ def _side(own: Sequence[Mark], other: Sequence[Mark], folder: Path, at: Instant)
 
 
 def _said(folder: Path, at: Instant, marks: Sequence[Mark]) -> list[str]:
-    """Return what the loops of those decisions said last of their subjects, in that tick or before."""
+    """Return what the loops of those decisions said last of their subjects, in that tick or before.
+
+    What they said in that tick of no subject counts too: a limit of the whole cluster keeps every group as it is.
+    """
     found: list[str] = []
     for loop in sorted({mark.loop for mark in marks} & set(recorded_loops(folder))):
         subjects = {mark.subject for mark in marks if mark.loop == loop}
@@ -99,7 +102,8 @@ def _said(folder: Path, at: Instant, marks: Sequence[Mark]) -> list[str]:
         for record in read_records(folder, loop):
             if record.now > at:
                 break
-            concerned = [reason for reason in record.reasons if reason.subject in subjects]
+            about = subjects | {""} if record.now == at else subjects
+            concerned = [reason for reason in record.reasons if reason.subject in about]
             if concerned:
                 last = [
                     f"{format_rfc3339(record.now)[11:19]} {vocabulary.text(reason)}" for reason in concerned

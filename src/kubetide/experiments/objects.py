@@ -43,13 +43,13 @@ class Objects:
         known = self._kind_of(kind)
         named = {_name_of(json): json for there, json in self._objects if there == known.kind}
         # A name that stands in one namespace only needs no namespace.
-        short = [name.partition("/")[2] for name in named]
-        named |= {
-            name: json
-            for name, json in zip(short, list(named.values()), strict=True)
-            if short.count(name) == 1
+        names = [name.partition("/")[2] for name in named]
+        short = {
+            name: json for name, json in zip(names, named.values(), strict=True) if names.count(name) == 1
         }
-        name, field = split_name(rest, named, known.kind)
+        hinted = list(named) if "/" in rest or len(short) < len(named) else list(short)
+        named |= short
+        name, field = split_name(rest, named, known.kind, hinted)
         if not field:
             raise PathError(
                 f"name the field of {known.kind} {name} to set, such as {kind}/{name}.metadata.labels.tier"

@@ -37,8 +37,13 @@ def set_at(value: dict[str, Any], path: str, new: Any) -> None:
         at[last] = new
 
 
-def split_name(rest: str, known: Iterable[str], what: str) -> tuple[str, str]:
-    """Return the parts of ``NAME.FIELD``, split after the longest known name. Raises PathError with the nearest names."""
+def split_name(
+    rest: str, known: Iterable[str], what: str, shown: Iterable[str] | None = None
+) -> tuple[str, str]:
+    """Return the parts of ``NAME.FIELD``, split after the longest known name.
+
+    Raises: PathError with the nearest of the names that are shown, by default all.
+    """
     names = list(known)
     for name in sorted(names, key=len, reverse=True):
         if rest == name or rest.startswith((f"{name}.", f"{name}[")):
@@ -46,7 +51,7 @@ def split_name(rest: str, known: Iterable[str], what: str) -> tuple[str, str]:
     # Names such as m5.large have dots too.
     parts = max((name.count(".") for name in names), default=0) + 1
     unknown = ".".join(rest.split(".")[:parts])
-    raise PathError(f"there is no {what} `{unknown}`; {nearest(unknown, names)}")
+    raise PathError(f"there is no {what} `{unknown}`; {nearest(unknown, names if shown is None else shown)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubetide.embedded.apiserver.manifests.manifest import CustomKinds, ManifestError, load_manifests
+from kubetide.embedded.apiserver.manifests.manifest import CustomKinds, ManifestError, Problem, load_manifests
 from kubetide.embedded.cloud import CloudFaults
 from kubetide.embedded.cloud.faults import CallFailure, Window
 from kubetide.embedded.kubelet import PodTimes
@@ -129,7 +129,14 @@ def manifests_in(
             problems = tuple(
                 dataclasses.replace(problem, source=file, line=problem.line + above) for problem in problems
             )
-        raise ScenarioError("\n".join(f"{field}: {problem}" for problem in problems)) from error
+        raise ScenarioError("\n".join(_placed(field, problem) for problem in problems)) from error
+
+
+def _placed(field: str, problem: Problem) -> str:
+    # Text without a file has no lines that its author could look at; the object is named.
+    if problem.source == field and problem.subject:
+        return f"{field}: {problem.subject}: {problem.text}"
+    return f"{field}: {problem}"
 
 
 Deployments = Mapping[tuple[str, str], Json]

@@ -115,6 +115,11 @@ def _document(path: Path, text: str) -> Document:
         raise ScenarioError(
             f"{path}: a scenario is one YAML mapping with `name`, `nodeGroups`, `services` ...; this is not one"
         )
+    if "kind" in documents[0].value and "apiVersion" in documents[0].value:
+        raise ScenarioError(
+            f"{path}: this is a Kubernetes {documents[0].value['kind']} and no scenario: name the file under `manifests` "
+            "of one; `kubetide examples bad-day` copies one to begin with"
+        )
     return documents[0]
 
 
