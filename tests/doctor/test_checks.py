@@ -12,6 +12,8 @@ from tests.nodes.frozen import START, deployment, group, node, pod, replica_set
 from kubetide.doctor import GroupStatus, Server, Snapshot, diagnose
 from kubetide.doctor.registry import CHECKS, Check
 from kubetide.nodes.facts.nodes import NOMINATION_TAINT
+from kubetide.nodes.facts.priorities import PriorityMap
+from kubetide.nodes.settings import Settings
 from kubetide.objects.cluster import Lease
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -300,6 +302,41 @@ def test_what_the_cloud_says_of_its_groups():
     """A provider's warnings are findings about the group."""
     (one,) = found("group-warnings", groups=(group("g", warnings=("it has scaling policy cpu-60",)),))
     assert one.seen == "it has scaling policy cpu-60"
+
+
+def test_a_group_without_a_template_of_the_cloud_may_have_a_live_node():
+    """The node loop goes by that node, as with the provider `labels`, which knows no other template."""
+    unknown = msgspec.structs.replace(group("g", nodes=["n1"]), template=None, template_error="no tags")
+    (one,) = found("group-warnings", groups=(unknown,))
+    assert one.seen == "nobody can say what its nodes look like: no tags"
+    assert found("group-warnings", groups=(unknown,), nodes=(node("n1"),)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "severities", "said"),
+    [
+        ("10: [spot]\n20: ['.*']", [], ""),
+        (None, ["warning"], "it has no key `priorities`"),
+        ("10: [spot\n", ["warning"], "nothing of it holds: Can't parse YAML"),
+        ("10: ['(']", ["warning"], "Can't compile regexp rule for priority 10 and rule ("),
+        ("10: [spt, spot]", ["info", "info"], "no group matches spt"),
+        ("10: [spot]", ["info"], "no expression matches general: not chosen while another group matches"),
+    ],
+)
+def test_the_priorities_of_groups(text, severities, said):
+    """What cannot be read holds nothing; a name that is written wrongly matches no group."""
+    known = PriorityMap(found=True, priorities=text)
+    reported = found("priorities", groups=(group("general"), group("spot-a")), priorities=known)
+    assert [one.severity for one in reported] == severities
+    assert said in "".join(one.seen for one in reported)
+    assert {one.object for one in reported} <= {"ConfigMap kube-system/cluster-autoscaler-priority-expander"}
+
+
+def test_a_map_of_priorities_is_missed_by_its_expander_alone():
+    """Without the expander nothing reads it."""
+    assert found("priorities", priorities=PriorityMap()) == []
+    (one,) = found("priorities", priorities=PriorityMap(), settings=Settings(expander="priority,random"))
+    assert one.seen == "it is not there, so every group counts the same"
 
 
 def zonal(zone, key="topology.kubernetes.io/zone"):

@@ -14,6 +14,7 @@ from kubetide.doctor.finding import Finding
 from kubetide.doctor.gather import gather, read_statuses
 from kubetide.doctor.text import findings_text
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP, PriorityMap
 from kubetide.nodes.memory import GroupLearned, Learned
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, learned_document
@@ -209,12 +210,17 @@ def test_what_nodes_have_shown_and_what_waits_for_capacity_is_read():
         before = await gathered(cluster, clock)
         held = builders.config_map(CONFIG_MAP, data={DATA_KEY: learned_document(learned)})
         await cluster.create(CONFIG_MAPS, held, namespace="kube-system")
+        ranked = builders.config_map(PRIORITY_MAP, data={PRIORITIES_KEY: "10: [spot]"})
+        await cluster.create(CONFIG_MAPS, ranked, namespace="kube-system")
         await cluster.create(PROVISIONING_REQUESTS, request, namespace="shop")
         return before, await gathered(cluster, clock)
 
     before, after = run_virtual(main, start=START)
     assert (before.learned, before.pod_templates) == ({}, ())
     assert after.learned == learned.groups
+    assert before.priorities == PriorityMap()
+    assert after.priorities is not None
+    assert after.priorities.priorities == "10: [spot]"
     assert [one.metadata.name for one in (*after.requests, *after.pod_templates)] == ["train", "worker"]
 
 

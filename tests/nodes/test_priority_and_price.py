@@ -13,6 +13,7 @@ from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.slimming import slim_stateful_set
+from kubetide.nodes.reasons import VOCABULARY
 from kubetide.objects.batch import Job
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.ports.cloud import NodeTemplate, PodPrices
@@ -67,8 +68,23 @@ def test_the_highest_number_that_matches_wins(text, chosen):
 def test_a_map_that_is_wrong_is_reported_and_holds_nothing_up(text, reported):
     """Whatever the map says some group grows, and an event on it says what is wrong."""
     world = world_of(text)
-    assert len(grown(world)) == 1
+    (group,) = grown(world)
     assert warnings(world) == reported
+    why = [one for one in world.reasons if one.code == "PrioritiesIgnored"]
+    is_partly_used = reported == ["PriorityConfigMapNotMatchedGroup"]
+    assert [one.subject for one in why] == ([] if is_partly_used else [group])
+
+
+def test_without_a_map_the_decision_says_so():
+    """Upstream writes no event then: the object that it would be about is not there."""
+    world = World(groups=[group("a")], pods=[pod("p")], settings={"expander": "priority"})
+    assert grown(world) == {"a"}
+    (why,) = [one for one in world.reasons if one.code == "PrioritiesIgnored"]
+    assert VOCABULARY.text(why) == (
+        "group a: the expander priority left all groups: "
+        "ConfigMap kube-system/cluster-autoscaler-priority-expander is not there, or may not be read"
+    )
+    assert warnings(world) == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import yaml
 
 from kubetide.doctor.snapshot import GroupStatus, Server, Snapshot
 from kubetide.doctor.workloads import PLURALS
+from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP, PriorityMap
 from kubetide.nodes.memory import GroupLearned
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
@@ -117,6 +118,7 @@ async def gather(
         **found,
         groups=tuple(groups),
         group_statuses=await _statuses(cluster, settings),
+        priorities=await _priorities(cluster, settings),
         learned=await _learned(cluster, settings),
         missing_scales=await _missing(cluster, found.get("hpas", ())),
         servers=await _servers(cluster),
@@ -155,6 +157,16 @@ async def _increases(cluster: Cluster) -> Mapping[str, Instant]:
         if group is not None and at is not None:
             found[group[1]] = max(at, found.get(group[1], at))
     return found
+
+
+async def _priorities(cluster: Cluster, settings: Settings) -> PriorityMap | None:
+    try:
+        found = await cluster.get(CONFIG_MAPS, PRIORITY_MAP, namespace=settings.namespace)
+    except NotFound:
+        return PriorityMap()
+    except ApiError:
+        return None
+    return PriorityMap(True, found.metadata.uid, (found.data or {}).get(PRIORITIES_KEY))
 
 
 async def _learned(cluster: Cluster, settings: Settings) -> Mapping[str, GroupLearned]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kubetide.doctor.workloads import Workload, workloads_of
 from kubetide.elastic.sections import as_hpa
 from kubetide.nodes.facts.capacity import CapacityChanges
+from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.nodes.memory import GroupLearned
 from kubetide.nodes.settings import Settings
@@ -70,6 +71,7 @@ class Snapshot:
         pod_templates: Those that requests and buffers name; read only where there are any of these.
         groups: The cloud's node groups; empty where no cloud is asked.
         group_statuses: What a node autoscaler wrote of them.
+        priorities: The ConfigMap of the expander ``priority``; None where it cannot be read.
         learned: What nodes of each group have shown, by the node loop's ConfigMap.
         missing_scales: Targets of HPAs of custom kinds that are not there, as (kind, namespace, name).
         servers: The controllers that write statuses of HPAs, this program's included.
@@ -100,6 +102,7 @@ class Snapshot:
     pod_templates: tuple[PodTemplateObject, ...] = ()
     groups: tuple[NodeGroup, ...] = ()
     group_statuses: tuple[GroupStatus, ...] = ()
+    priorities: PriorityMap | None = None
     learned: Mapping[str, GroupLearned] = field(default_factory=lambda: MappingProxyType({}))
     missing_scales: frozenset[tuple[str, str, str]] = frozenset()
     servers: tuple[Server, ...] = ()

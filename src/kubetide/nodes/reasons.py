@@ -56,6 +56,7 @@ SCALE_UP = {
     "EstimateCut": "group {subject} was asked for no node more: the time for it, --max-nodegroup-binpacking-duration={limit}, was over",
     "PackingCut": "{groups:group} were not asked for options: the time for it, --max-binpacking-time={limit}, was over",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
+    "PrioritiesIgnored": "group {subject}: the expander priority left all groups: {why}",
     "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it costs at most {gap} too much",
     "SearchCut": "the search for cheaper nodes ended at its budget of work, with the best so far: {price} an hour, at most {gap} above the least possible",

@@ -32,6 +32,12 @@ class Pattern:
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
 
+    @property
+    def text(self) -> str:
+        """The pattern as it was written."""
+        written: str = self._compiled.pattern
+        return written
+
     def find(self, text: str) -> tuple[int, int] | None:
         """Return begin and end of the first match, None without one."""
         found = self._compiled.search(text)

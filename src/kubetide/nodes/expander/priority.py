@@ -12,6 +12,10 @@ from kubetide.units.regex import Pattern, PatternError, compile_pattern
 PRIORITY: Final = "priority"
 
 Priorities = dict[int, list[Pattern]]
+_INVALID: Final = "PriorityConfigMapInvalid"
+_NONE_MATCHED: Final = "PriorityConfigMapNoGroupMatched"
+LEAVING_ALL: Final = frozenset({_INVALID, _NONE_MATCHED})
+"""Reasons of the warnings with which all options stay."""
 _LEAST = -1
 """What is lower never wins. Source: Cluster Autoscaler, the value from which it looks for the highest."""
 
@@ -54,7 +58,7 @@ def priority(options: Sequence[Option], context: Context) -> list[Option]:
     message = (
         "Priority expander: no priorities info found for any of the expansion options. No options filtered."
     )
-    context.warned.append(Warned("PriorityConfigMapNoGroupMatched", message))
+    context.warned.append(Warned(_NONE_MATCHED, message))
     return list(options)
 
 
@@ -66,13 +70,13 @@ def _read(context: Context) -> Priorities | None:
         message = (
             f"Wrong configmap for priority expander, doesn't contain {PRIORITIES_KEY} key. Ignoring update."
         )
-        context.warned.append(Warned("PriorityConfigMapInvalid", message))
+        context.warned.append(Warned(_INVALID, message))
         return None
     try:
         return read_priorities(found.priorities)
     except PrioritiesError as error:
         message = f"Wrong configuration for priority expander: {error}. Ignoring update."
-        context.warned.append(Warned("PriorityConfigMapInvalid", message))
+        context.warned.append(Warned(_INVALID, message))
         return None
 
 

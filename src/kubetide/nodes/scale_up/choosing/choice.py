@@ -11,7 +11,11 @@ from kubetide.nodes.expander import Option, asks_service, before_service, choose
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.reasons import FILTERED_OUT, reason
 from kubetide.nodes.registry.failures import is_zero_or_max
-from kubetide.nodes.scale_up.choosing.expander_context import expander_context, priority_warnings
+from kubetide.nodes.scale_up.choosing.expander_context import (
+    expander_context,
+    priority_warnings,
+    why_priorities_ignored,
+)
 from kubetide.nodes.scale_up.choosing.options import (
     begin_packing,
     evaluate_groups,
@@ -165,6 +169,8 @@ def _take_best(
         _choose_none(tick)
         return warned
     tick.chosen, tick.drawn_among = (chosen,), choice.drawn_among
+    if why := why_priorities_ignored(state, context):
+        reasons.append(reason("PrioritiesIgnored", chosen.group.id, why=why))
     reasons.append(
         reason("Chosen", chosen.group.id, expander=choice.by, nodes=chosen.nodes, pods=len(chosen.pods))
     )
