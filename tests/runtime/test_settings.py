@@ -166,6 +166,12 @@ def test_every_field_has_a_flag_or_is_said_by_something_else():
     assert set(KINDS) >= WITHOUT_FLAG
 
 
+def test_a_cutoff_of_priorities_may_be_negative():
+    """It is by default, as upstream's."""
+    found = parse_flags({"expendable-pods-priority-cutoff": "-100"}).of(NodesSettings)
+    assert found.expendable_pods_priority_cutoff == -100
+
+
 def test_feature_gates_are_read_as_upstream_writes_them():
     """Every gate can be set; gates that are not named have their default."""
     gates = parse_flags({GATES: "HPAScaleToZero=true,PodLevelResources=false"}).of(HorizontalSettings).gates
@@ -178,8 +184,10 @@ BAD = [
     ({"scan-intervall": "10s"}, "--scan-intervall: unknown flag; did you mean --scan-interval?"),
     ({"zzzzzzzz": 1}, "--zzzzzzzz: unknown flag; see docs/settings.md"),
     ({"scan-interval": "ten"}, "--scan-interval: 'ten' cannot be read; it takes a duration such as 10m"),
-    ({"scan-interval": "0s"}, "scan-interval must be greater than 0, but got 0 ns"),
-    ({"scan-interval": "-1s"}, "scan-interval must be greater than 0"),
+    ({"scan-interval": "0s"}, "scan-interval must be greater than 0, but got 0s"),
+    ({"scan-interval": "-1s"}, "--scan-interval: -1s is negative; give 0 or more"),
+    ({"scale-down-unneeded-time": "-5m"}, "--scale-down-unneeded-time: -5m0s is negative; give 0 or more"),
+    ({"max-nodes-total": -1}, "--max-nodes-total: -1 is negative; give 0 or more"),
     ({"scan-interval": 10}, "--scan-interval: 10 cannot be read; it takes a duration such as 10m"),
     ({"max-nodes-total": 10**30}, f"--max-nodes-total: {10**30} does not fit into 64 bits"),
     ({"max-nodes-total": "many"}, "--max-nodes-total: 'many' cannot be read; it takes a whole number"),

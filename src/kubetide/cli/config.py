@@ -46,4 +46,6 @@ def check(context: click.Context, config: Path | None, output: str) -> None:
     width = max((len(name) for name in found.values), default=0)
     for name in sorted(found.values):
         click.echo(f"{name:<{width}}  {values[name]!s:<20}  {found.sources[name]}")
-    click.echo(f"{len(found.values)} settings stated, all others at their defaults; it can be run")
+    count = len(found.values)
+    stated = "1 setting is stated" if count == 1 else f"{count} settings are stated"
+    click.echo(f"{stated}, all others at their defaults; it can be run")

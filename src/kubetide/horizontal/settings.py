@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from kubetide.objects.minor_version import check_version, minor_of
-from kubetide.units.time import ZERO, Duration, minutes, seconds
+from kubetide.units.time import ZERO, Duration, format_duration, minutes, seconds
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class Settings(msgspec.Struct, frozen=True):
         if self.metrics_status_period < 0:
             raise ValueError(
                 "horizontal-pod-autoscaler-metrics-status-period must not be negative, "
-                f"but got {self.metrics_status_period} ns"
+                f"but got {format_duration(self.metrics_status_period)}"
             )
         if self.forecast not in {"", "calendar", "strict"}:
             raise ValueError(
@@ -107,5 +107,6 @@ class Settings(msgspec.Struct, frozen=True):
             )
         if self.sync_period <= 0:
             raise ValueError(
-                f"horizontal-pod-autoscaler-sync-period must be greater than 0, but got {self.sync_period} ns"
+                "horizontal-pod-autoscaler-sync-period must be greater than 0, "
+                f"but got {format_duration(self.sync_period)}"
             )

@@ -12,11 +12,12 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from kubetide.ports.errors import KubetideError
-from kubetide.units.time import Duration, parse_duration
+from kubetide.units.time import Duration, format_duration, parse_duration
 
 Value = str | int | float | bool
 _LIMIT: Final = 1 << 63
 S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T", bound=int)
 
 _SHARES = ("-threshold", "-ratio", "-loss")
 """Ends of the names of numbers that are shares."""
@@ -97,7 +98,7 @@ def read_value(name: str, value: Value, field_type: Any, *, checked: bool = True
     """Return a flag's value as that type. Raises FlagError."""
     try:
         if field_type is Duration:
-            return parse_duration(str(value))
+            return _not_negative(name, parse_duration(str(value)), format_duration, checked=checked)
         if typing.get_origin(field_type) is tuple:
             return tuple(part for part in str(value).split(",") if part)
         if field_type is str and isinstance(value, int | float) and not isinstance(value, bool):
@@ -107,11 +108,19 @@ def read_value(name: str, value: Value, field_type: Any, *, checked: bool = True
         found = msgspec.convert(value, field_type, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
         raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(field_type)}") from error
-    if field_type is int and not -_LIMIT <= found < _LIMIT:
-        raise FlagError(f"--{name}: {found} does not fit into 64 bits")
+    if field_type is int:
+        if not -_LIMIT <= found < _LIMIT:
+            raise FlagError(f"--{name}: {found} does not fit into 64 bits")
+        _not_negative(name, found, str, checked=checked)
     if field_type is float and checked:
         _check_range(name, found)
     return found
+
+
+def _not_negative(name: str, value: T, text: Callable[[T], str], *, checked: bool) -> T:
+    if checked and value < 0:
+        raise FlagError(f"--{name}: {text(value)} is negative; give 0 or more")
+    return value
 
 
 def _check_range(name: str, value: float) -> None:

@@ -75,7 +75,12 @@ def _ahead(core: NodesCore, now: Instant, ahead: Duration) -> list[Coming]:
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
-    flags=FlagTable(Settings, flags_of(Settings, without=WITHOUT_FLAG), check=_check),
+    flags=FlagTable(
+        Settings,
+        flags_of(Settings, without=WITHOUT_FLAG),
+        check=_check,
+        numbers=frozenset({"expendable-pods-priority-cutoff"}),
+    ),
     make=_make,
     plugins=_plugins,
     core=EXPLAINING.core,

@@ -12,7 +12,7 @@ from kubetide.objects.minor_version import check_version
 from kubetide.ports.cloud import KnowsMachines, PodPrices
 from kubetide.ports.limits import LimitError, parse_min_max
 from kubetide.units.numbers import NumberError, parse_integer
-from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
+from kubetide.units.time import ZERO, Duration, format_duration, hours, minutes, seconds
 
 WITHOUT_FLAG = frozenset({"provider", "gpu_label", "knows_machines", "pod_prices", "seed", "advises"})
 """Fields that no flag sets: the cloud, the run's seed and ``act`` say them."""
@@ -261,7 +261,9 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
         super().__post_init__()
         check_version(self.kubernetes_version)
         if self.scan_interval <= 0:
-            raise ValueError(f"scan-interval must be greater than 0, but got {self.scan_interval} ns")
+            raise ValueError(
+                f"scan-interval must be greater than 0, but got {format_duration(self.scan_interval)}"
+            )
         parse_range(self.cores_total, "cores-total")
         parse_range(self.memory_total, "memory-total")
         for text in self.gpu_total:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubetide.units.time import Duration, seconds
+from kubetide.units.time import Duration, format_duration, seconds
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -20,4 +20,6 @@ class Settings(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.schedules_period <= 0:
-            raise ValueError(f"schedules-period must be greater than 0, but got {self.schedules_period} ns")
+            raise ValueError(
+                f"schedules-period must be greater than 0, but got {format_duration(self.schedules_period)}"
+            )

@@ -77,11 +77,12 @@ def read_groups(file: str, labels: Iterable[str] = (), bounds: Iterable[str] = (
         known = groups.get(name, Bounds())
         groups[name] = Bounds(int(low), int(high), known.price)
     for name, one in groups.items():
-        if not 0 <= one.min <= one.max or (one.price is not None and one.price < 0):
+        if not 0 <= one.min <= one.max:
             raise LabelsConfigError(
-                f"group {name}: min {one.min}, max {one.max}, price {one.price}: 0 <= min <= max must hold, and a price "
-                "is not negative"
+                f"group {name}: min {one.min}, max {one.max}: 0 <= min <= max must hold; give bounds such as 1:10"
             )
+        if one.price is not None and one.price < 0:
+            raise LabelsConfigError(f"group {name}: its price {one.price} is negative; give 0 or more")
     return GroupsConfig(tuple(labels) or config.labels, groups)
 
 

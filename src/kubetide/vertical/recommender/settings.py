@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.selectors import Selector, SelectorError
-from kubetide.units.time import ZERO, Duration, hours, minutes
+from kubetide.units.time import ZERO, Duration, format_duration, hours, minutes
 from kubetide.vertical.recommender.facts.history import HistorySettings
 
 DEFAULT_RECOMMENDER = "default"
@@ -98,7 +98,9 @@ class Settings(HistorySettings, frozen=True, omit_defaults=True):
         ):
             if getattr(self, name) <= 0:
                 flag = name.replace("_", "-")
-                raise ValueError(f"{flag} must be greater than 0, but got {getattr(self, name)} ns")
+                raise ValueError(
+                    f"{flag} must be greater than 0, but got {format_duration(getattr(self, name))}"
+                )
         try:
             self.advised()
         except SelectorError as exc:
