@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.simulate.worlds import small
 
 from kubetide.explain.records import Record
 from kubetide.nodes.reasons import VOCABULARY as NODES
@@ -18,7 +19,7 @@ from kubetide.runtime.recording.records import RecordError, RecordWriter, read_r
 from kubetide.simulate.answers.when import read_moment, start_of_records
 from kubetide.simulate.answers.why import WhyError, explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenarios.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import FaultSpec, load_scenario
 from kubetide.units.time import parse_rfc3339
 
 HERE = Path(__file__).parent
@@ -75,6 +76,20 @@ def test_after_a_live_node_the_pod_is_accepted(run):
 def test_an_hpa_shows_every_number_on_the_way(run):
     """From the pods by class over the ratio and the windows to the replicas."""
     same_as_golden("wrong-catalogue-hpa", why(run, "hpa", "thumbs", "22m"))
+
+
+def test_a_change_that_the_api_server_refuses_is_in_the_answer(tmp_path):
+    """Also in a tick whose record leaves the refusal out, as it is that of the tick before; and until it is over."""
+    fault = FaultSpec(kind="api-error", start="10s", end="3m")
+    run_simulation(
+        small(duration="5m", faults=(fault,)), base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail
+    )
+    first, later, over = (why(tmp_path, "hpa", "web", at).splitlines()[1] for at in ("15s", "2m30s", "4m"))
+    assert "and is to be scaled to 4 now. That failed: the server is currently unable to handle" in first
+    assert "So did every change" not in first
+    assert later.endswith("So did every change since 2026-03-02T00:00:15Z.")
+    assert "failed" not in over
+    assert over.startswith("  It has 4 replicas")
 
 
 def test_a_name_that_is_not_there_gets_the_nearest(run):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.decision import ScaleOutcome
 from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.explain.one_hpa import OneHpaCore
 from kubetide.horizontal.explain.targets_only import TargetsCore
@@ -12,6 +15,8 @@ from kubetide.horizontal.options.forecasting import score_lines
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.loop import Explainer, Explaining
 from kubetide.units.time import Instant
+
+_outcomes: Final = msgspec.json.Decoder(tuple[ScaleOutcome, ...])
 
 
 def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[str]:
@@ -27,6 +32,11 @@ def _names(core: HorizontalCore) -> list[str]:
 
 def _targets(core: HorizontalCore) -> dict[str, str]:
     return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
+
+
+def _failure(outcomes: bytes, subject: str) -> str:
+    found = _outcomes.decode(outcomes) if outcomes.startswith(b"[") else ()
+    return next((one.error for one in found if f"{one.namespace}/{one.name}" == subject and one.error), "")
 
 
 def _alone(subject: str) -> OneHpaCore:
@@ -48,6 +58,7 @@ EXPLAINING: Final = Explaining(
             targets=_targets,
             alone=_alone,
             targets_alone=TargetsCore,
+            failure=_failure,
         ),
     ),
 )

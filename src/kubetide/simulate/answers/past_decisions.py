@@ -19,11 +19,12 @@ _AT_ONCE = 40
 
 
 class PastDecision(NamedTuple):
-    """A decision about the object, and its reasons."""
+    """A decision about the object, its reasons, and whether it changed nothing, as it was refused, failed or only advised."""
 
     record: Record
     text: str
     why: tuple[str, ...] = ()
+    fruitless: bool = False
 
 
 def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> tuple[PastDecision, ...]:
@@ -76,7 +77,10 @@ def _decided_about(record: Record, subject: str) -> list[PastDecision]:
         if _names(reason, subject):
             found.append(PastDecision(record, vocabulary.text(reason)))
         elif _is_about(reason, subject) and vocabulary.is_action(reason):
-            found += [PastDecision(record, mark.title, mark.why) for mark in marks_for(record, (reason,))]
+            found += [
+                PastDecision(record, mark.title, mark.why, mark.fruitless)
+                for mark in marks_for(record, (reason,))
+            ]
     return found
 
 
