@@ -23,6 +23,7 @@ from tests.simulate.worlds import small
 
 from kubetide.cli.common.output import finish
 from kubetide.cli.main import cli
+from kubetide.cli.up import PlainView
 from kubetide.runtime.recording.folder import is_running
 from kubetide.runtime.timing.clock import machine_time
 from kubetide.simulate.outcome.timeline import Summary, Timeline, summarize
@@ -30,6 +31,7 @@ from kubetide.simulate.run import RunResult, run_simulation
 from kubetide.simulate.scenarios.scenario import Scenario, load_scenario, start_of
 from kubetide.simulate.scenarios.shipped import scenario_path
 from kubetide.simulate.scenarios.spec import FAULT_KINDS
+from kubetide.units.time import minutes
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "from-zero-wrong-catalogue.yaml"
@@ -374,13 +376,24 @@ def test_no_text_installs_what_no_index_has():
 
 
 def test_a_scenario_may_start_now(tmp_path):
-    """`start: now` is the time when the file is read; a run with persisted state requires a fixed time."""
+    """`start: now` is when the file is read, and the warm-up over; a run with persisted state requires a fixed time.
+
+    So the cluster's clock is the machine's: `kubetide run` beside a served cluster sees samples that are fresh.
+    """
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(msgspec.to_builtins(msgspec.structs.replace(small(), start="now"))))
     before = machine_time()
-    assert before - 10**9 <= start_of(load_scenario(path)) <= machine_time()
+    assert before - 10**9 <= start_of(load_scenario(path)) - minutes(3) <= machine_time()
     refused = CliRunner().invoke(cli, ["up", str(path), "--state", str(tmp_path / "kept")])
     assert (refused.exit_code, "starts now" in refused.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("speed", "said"), [(1, "real time, after 3m0s of warm-up;"), (600, "real time; Ctrl-C")]
+)
+def test_a_long_warm_up_is_announced(speed, said):
+    """At the speed of real time nothing is decided for three minutes."""
+    assert said in PlainView(small(), speed).heading
 
 
 def fields_of(part: type[msgspec.Struct]) -> set[str]:

@@ -44,15 +44,26 @@ class View(Protocol):
         """Take a sentence that a person must see."""
 
 
+def _warm_up(scenario: Scenario, speed: float) -> str:
+    """Say how long nothing is decided at first, where a person would wonder."""
+    from kubetide.units.time import Duration, format_duration, parse_duration, seconds
+
+    takes = Duration(round(parse_duration(scenario.warm_up) / speed))
+    return f", after {format_duration(takes)} of warm-up" if takes >= seconds(5) else ""
+
+
 class PlainView:
     """One line a decision, for a file, a pipe or a terminal without the live view."""
 
     def __init__(self, scenario: Scenario, speed: float) -> None:
         self._read = True
-        self._heading = f"{scenario.name}: from {scenario.start} at {speed:g} times real time; Ctrl-C ends it"
+        self.heading = (
+            f"{scenario.name}: from {scenario.start} at {speed:g} times real time{_warm_up(scenario, speed)}; "
+            "Ctrl-C ends it"
+        )
 
     def __enter__(self) -> Self:
-        click.echo(self._heading)
+        click.echo(self.heading)
         return self
 
     def __exit__(

@@ -32,10 +32,10 @@ from kubetide.simulate.scenarios.spec import (
     start_of,
 )
 from kubetide.simulate.scenarios.structure import structure_problems
-from kubetide.units.time import format_rfc3339
+from kubetide.units.time import Instant, TimeFormatError, after, format_rfc3339, parse_duration
 
 NOW = "now"
-"""As ``start``: when the scenario is read."""
+"""As ``start``: when the scenario is read, and its warm-up after that is over."""
 
 __all__ = [
     "FAULT_KINDS",
@@ -65,7 +65,8 @@ __all__ = [
 def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
     """Return a checked scenario file, with the manifests that it names; traces are read when it runs.
 
-    A ``start`` of ``now`` becomes the machine's time.
+    A ``start`` of ``now`` becomes the machine's time once the warm-up is over, so that at the speed of real time the
+    cluster's clock is the machine's.
 
     Args:
         path: The YAML file; what it names lies beside it.
@@ -74,7 +75,7 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
     """
     document, scenario = _read(path)
     if scenario.start == NOW:
-        scenario = msgspec.structs.replace(scenario, start=format_rfc3339(machine_time()))
+        scenario = msgspec.structs.replace(scenario, start=format_rfc3339(_after_warm_up(scenario)))
     if trace is not None:
         scenario = _with_trace(path, scenario, trace)
     try:
@@ -83,6 +84,13 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
         raise ScenarioError(f"{path} line {document.line_of('catalog')}: catalog: {error}") from error
     check_scenario(path, document, scenario)
     return scenario
+
+
+def _after_warm_up(scenario: Scenario) -> Instant:
+    try:
+        return after(machine_time(), parse_duration(scenario.warm_up))
+    except TimeFormatError:
+        return machine_time()  # the check of the scenario names the field
 
 
 def load_unchecked(path: Path) -> Scenario:
