@@ -18,9 +18,10 @@ from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import Pod
 from kubetide.ports.cluster import Listing
+from kubetide.ports.errors import Unavailable
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
-from kubetide.units.time import parse_rfc3339, seconds
+from kubetide.units.time import minutes, parse_rfc3339, seconds
 from kubetide.watching import Caches
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -122,5 +123,41 @@ def test_the_state_holds_the_pods_of_the_cache(others):
             await clock.sleep(seconds(1))
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
+
+    run_virtual(main, start=START)
+
+
+def test_a_quiet_cache_of_the_same_process_holds_nothing_until_its_watch_has_failed_for_long():
+    """However long nothing happens, nodes may go; ten minutes after the API server has failed they may not."""
+
+    class Outage:
+        lasts = False
+
+        async def before(self, _request):
+            if self.lasts:
+                raise Unavailable("down")
+
+    async def main(clock):
+        outage = Outage()
+        cluster = EmbeddedCluster(Store(), clock, seed=1, faults=outage)
+        caches, state = Caches(cluster, clock), State()
+        gatherer = Gatherer(cluster, NoMachines(), clock, None, state, caches)
+        running = asyncio.ensure_future(caches.run())
+        await gatherer.synced()
+        await clock.sleep(minutes(30))
+        assert (await gatherer.begin()).holds == ()
+        gatherer.finished()
+        outage.lasts = True
+        cluster.expire_watches()
+        await clock.sleep(minutes(10))
+        assert (await gatherer.begin()).holds == ()
+        gatherer.finished()
+        await clock.sleep(seconds(2))
+        holds = (await gatherer.begin()).holds
+        assert [one.split(" (")[0] for one in holds] == [
+            "nothing was heard about pods since 2026-03-02T08:30:01Z",
+            "nothing was heard about nodes since 2026-03-02T08:30:01Z",
+        ]
+        running.cancel()
 
     run_virtual(main, start=START)

@@ -19,7 +19,7 @@ from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import ApiError, Expired, InternalError, TooManyRequests, Unavailable
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
-from kubetide.units.time import Instant, between, milliseconds, minutes, parse_rfc3339, seconds
+from kubetide.units.time import Instant, after, between, milliseconds, minutes, parse_rfc3339, seconds
 from kubetide.watching import Caches, Informer
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -324,19 +324,29 @@ def test_an_accepted_watch_is_no_failure_and_no_change():
             assert (informer.failures, informer.last_error) == (1, "down")
             await clock.sleep(minutes(5))
             assert (informer.failures, informer.last_error) == (0, "")
-            assert informer.last_received == START
+            assert informer.last_received == after(START, seconds(1)), (
+                "when the first watch was known to fail"
+            )
 
     run(main)
 
 
-def test_bookmarks_refresh_a_quiet_informer():
-    """A cluster in which nothing happens still sends a bookmark once a minute."""
+def test_a_quiet_informer_of_the_same_process_is_as_old_as_the_failure_of_its_watch():
+    """There are no bookmarks: until its watch fails nothing was missed, and from then on the cache ages."""
 
     async def main(cluster, clock):
-        async with informing(cluster, clock) as informer:
+        outage = Outage()
+        outage.clock = clock
+        async with informing(cluster.client(faults=outage), clock) as informer:
             await clock.sleep(minutes(30))
-            assert between(informer.last_received, clock.now()) <= minutes(1)
-            assert informer.last_relist is None
+            assert (informer.last_received, informer.failures) == (START, 0)
+            outage.error = Unavailable("down")
+            cluster.expire_watches()
+            await clock.sleep(minutes(10))
+            assert informer.failures > 1
+            assert informer.last_received == after(after(START, minutes(30)), seconds(1)), (
+                "the first refused list"
+            )
 
     run(main)
 

@@ -27,7 +27,7 @@ def holds_of(
     """Return why a cache allows no removals, one sentence each.
 
     Args:
-        may_be_old: Whether its age counts. A cache of the same process is never old, however quiet the cluster is.
+        may_be_old: Whether its age counts. A cache of the same process is not old while its watch is open, however quiet the cluster is.
     """
     found = (
         _too_old(informer, now, settings.max_cache_age) if may_be_old else "",

@@ -40,7 +40,8 @@ class Reflector:
     """Keeps stores equal to the cluster's objects of one kind; all stores have the same keys.
 
     Attributes:
-        last_received: When the server last said anything of this kind; None before the first list.
+        last_received: When the server last said anything of this kind; None before the first list. In the same process,
+            where there are no bookmarks, also when the watch failed.
         last_relist: What the last list found, None before the second one.
         failures: Failed lists and watches in a row.
         last_error: Of the last of them; empty when there are none.
@@ -111,12 +112,14 @@ class Reflector:
                     else:
                         await self._watch()
             except Expired:
+                self._note_heard_so_far()
                 self._version = ""
                 # A server that calls even a list's version too old must not be asked in a tight loop; and where
                 # one has forgotten the versions of many clients, they must not all list at the same moment.
                 if listing or self._remote is not None:
                     await self._pause(_FIRST_PAUSE)
             except ApiError as error:
+                self._note_heard_so_far()
                 self.failures += 1
                 self.last_error = str(error)
                 if isinstance(error, Forbidden | NotFound):
@@ -223,6 +226,11 @@ class Reflector:
     def _heard(self, now: Instant) -> None:
         self.last_received = now
         self._well()
+
+    def _note_heard_so_far(self) -> None:
+        # A cluster of the same process sends no bookmarks: up to the failure of its watch nothing was missed.
+        if self._remote is None and not self.failures and self.last_received is not None:
+            self.last_received = self._clock.now()
 
     def _well(self) -> None:
         self.failures = 0

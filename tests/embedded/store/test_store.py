@@ -13,7 +13,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.errors import Expired
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
-from kubetide.units.time import minutes, parse_rfc3339, seconds
+from kubetide.units.time import parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 
@@ -156,28 +156,6 @@ def test_what_a_watch_begins_with_may_be_long():
             await stream.aclose()
 
     run(main, backlog=5)
-
-
-def test_a_quiet_watch_gets_bookmarks():
-    """A quiet watch sends a bookmark every minute, from which it can be taken up."""
-
-    async def main(cluster, clock):
-        start = (await cluster.list(CONFIG_MAPS)).resource_version
-        stream = cluster.watch(CONFIG_MAPS, resource_version=start, labels="none=here")
-        waiting = asyncio.ensure_future(anext(stream))
-        await clock.sleep(seconds(1))
-        for index in range(8):
-            await put(cluster, f"n{index}")
-        await clock.sleep(minutes(1) + 1)
-        [bookmark] = await waiting
-        assert (bookmark.type, bookmark.object) == ("BOOKMARK", None)
-        await stream.aclose()
-        again = cluster.watch(CONFIG_MAPS, resource_version=bookmark.resource_version)
-        await put(cluster, "new")
-        assert [event.name for event in await anext(again)] == ["new"]
-        await again.aclose()
-
-    run(main, history=3)
 
 
 def test_dropped_watches_end_and_can_be_taken_up():

@@ -58,7 +58,7 @@ from kubetide.objects.workload import ReplicationController
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupCandidate, NodeGroup
-from kubetide.ports.cluster import Cluster
+from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.watching import Caches, Feed, Informer, holds_of
 
@@ -83,6 +83,7 @@ class Gatherer:
         caches: Caches,
     ) -> None:
         self._cluster = cluster
+        self._remote = as_remote(cluster) is not None
         self._cloud = cloud
         self._gpu_label = cloud.gpu_label
         self._clock = clock
@@ -379,8 +380,10 @@ class Gatherer:
     def _holds(self) -> tuple[str, ...]:
         """Say why nothing may be removed on what is cached now."""
         now, settings = self._clock.now(), self._known.settings
-        caches = [self._sources[name].informer for name in ("pods", "nodes")]
-        return tuple(why for informer in caches for why in holds_of(informer, now, settings))
+        found: list[str] = []
+        for informer in (self.pods, self.nodes):
+            found += holds_of(informer, now, settings, may_be_old=self._remote or informer.failures > 0)
+        return tuple(found)
 
 
 def _has_replication_controller(pod: Pod) -> bool:

@@ -1,8 +1,10 @@
-"""The Cluster port over a store in the same process: nothing is encoded, structs are shared."""
+"""The Cluster port over a store in the same process: nothing is encoded, structs are shared.
+
+Its watches send no bookmarks: while one is open, its reader misses nothing.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import types
 from collections.abc import AsyncGenerator, Generator, Sequence
 from copy import copy
@@ -14,13 +16,12 @@ from kubetide.embedded.apiserver.store.request import NO_OPTIONS, Options, Reque
 from kubetide.embedded.apiserver.store.rest import Rest
 from kubetide.embedded.apiserver.store.scale import SCALE
 from kubetide.embedded.apiserver.store.store import Store
-from kubetide.embedded.apiserver.store.watcher import Entry, Watcher
+from kubetide.embedded.apiserver.store.watcher import Entry
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind, as_registered, version_priority
 from kubetide.objects.workload import Scale
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Listing, PatchType, Propagation, WatchEvent
-from kubetide.units.time import minutes, to_seconds
 
 T = TypeVar("T")
 
@@ -29,8 +30,6 @@ T = TypeVar("T")
 _REQUESTS_A_TURN = 16
 
 _USER = UserInfo("system:kube-controller-manager", ("system:authenticated",))
-
-_BOOKMARK_EVERY = minutes(1)
 
 
 class Faults(Protocol):
@@ -72,7 +71,6 @@ class EmbeddedCluster:
         self._user = user
         self.faults = faults
         self._store = store
-        self._bookmarks = _Bookmarks(store)
         self._requests = 0
         self._gives_bodies = False
 
@@ -124,7 +122,6 @@ class EmbeddedCluster:
         response = await self._send("watch", kind, namespace, options=options)
         watcher = response.watcher
         assert watcher is not None
-        self._bookmarks.add(watcher)
         model = kind.model
         try:
             while True:
@@ -239,31 +236,6 @@ class EmbeddedCluster:
         return await self.front.handle(request, self._user)
 
 
-class _Bookmarks:
-    """Send quiet watches once in a while the version that they have reached: one timer for those opened at one instant."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._opened = -1.0
-        self._newest: list[Watcher] = []
-
-    def add(self, watcher: Watcher) -> None:
-        """Send a watch bookmarks until it is closed."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        if now != self._opened or not self._newest:
-            self._opened, self._newest = now, []
-            loop.call_later(to_seconds(_BOOKMARK_EVERY), self._tell, loop, self._newest)
-        self._newest.append(watcher)
-
-    def _tell(self, loop: asyncio.AbstractEventLoop, watchers: list[Watcher]) -> None:
-        watchers[:] = [watcher for watcher in watchers if not watcher.closed]
-        for watcher in watchers:
-            watcher.bookmark(self._store.version)
-        if watchers:
-            loop.call_later(to_seconds(_BOOKMARK_EVERY), self._tell, loop, watchers)
-
-
 @types.coroutine
 def _turn() -> Generator[None, None, None]:
     """Let every other task that is ready run once."""
@@ -277,7 +249,6 @@ def _object(response: Response, kind: Kind[T]) -> T:
 
 def _event(entry: Entry, model: type[T]) -> WatchEvent[T]:
     revision = entry.revision
-    if revision is None:
-        return WatchEvent("BOOKMARK", None, str(entry.version), "", "")
+    assert revision is not None, "nobody asks for bookmarks here"
     namespace, name = revision.key
     return WatchEvent(entry.type, revision.read_as(model), str(entry.version), namespace, name)
