@@ -7,6 +7,7 @@ from kubetide.acting.parallel import both, in_parallel
 from kubetide.acting.turns import in_turns
 from kubetide.acting.unread import UnreadObjects
 from kubetide.acting.update import update_object
+from kubetide.acting.waiting import within
 
 __all__ = [
     "Elector",
@@ -20,4 +21,5 @@ __all__ = [
     "in_parallel",
     "in_turns",
     "update_object",
+    "within",
 ]
