@@ -101,17 +101,26 @@ class Runner:
             return False
         if eager.is_set():
             return True
-        slept = asyncio.ensure_future(self._sleep_until(due))
-        slept.add_done_callback(lambda one: None if one.cancelled() else eager.set())
+        loop, is_due = asyncio.get_running_loop(), False
+
+        def ring() -> None:
+            nonlocal is_due
+            is_due = True
+            loop.call_soon(eager.set)
+
+        # Two turns later, so that others that are due at the same instant have begun, and caches have what they write.
+        left = Duration(due - self._clock.now())
+        if left > 0:
+            timer: asyncio.Handle = loop.call_later(to_seconds(left), loop.call_soon, ring)
+        else:
+            timer = loop.call_soon(loop.call_soon, ring)
         try:
             await eager.wait()
-            if not slept.done():
-                return True
-            eager.clear()
-            await slept
-            return False
         finally:
-            slept.cancel()
+            timer.cancel()
+        if is_due:
+            eager.clear()
+        return not is_due
 
     async def _sleep_until(self, due: Instant) -> None:
         await self._clock.sleep(Duration(due - self._clock.now()))
