@@ -19,10 +19,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context
-from functools import partial
+from contextvars import Context, copy_context
 from heapq import heapify, heappop, heappush
-from typing import Any, NoReturn, TypeVarTuple
+from typing import Any, NoReturn, TypeVarTuple, cast
+
+import msgspec
 
 from kubetide.ports.errors import KubetideError
 
@@ -36,6 +37,28 @@ class Stalled(KubetideError):
     """Tasks wait, but no timer or task can wake them."""
 
 
+class _Soon(msgspec.Struct, eq=False):
+    """What is called back in the next iteration: a Handle that costs no call of Python to make, and none to run."""
+
+    callback: Callable[..., object]
+    args: tuple[Any, ...]
+    context: Context
+    dropped: bool = False
+
+    def cancel(self) -> None:
+        """Drop the call."""
+        self.dropped = True
+
+    def cancelled(self) -> bool:
+        """Return whether the call was dropped."""
+        return self.dropped
+
+
+_Timer = asyncio.TimerHandle | asyncio.Future[None]
+"""What a timer wakes: a callback, or a task that sleeps."""
+_Ready = asyncio.Handle | _Soon | asyncio.Future[None]
+
+
 class IntegerTimeLoop(asyncio.BaseEventLoop):
     """An event loop whose time is a count of nanoseconds that moves only from timer to timer.
 
@@ -43,13 +66,13 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
     ``_timer_handle_cancelled``); those that inherit replace ``_run_once``. Tests hold them for each Python.
     """
 
-    _ready: deque[asyncio.Handle | _Sleeper]
+    _ready: deque[_Ready]
     _stopping: bool
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._now_ns = 0
-        self._timers: list[tuple[int, int, asyncio.TimerHandle | _Sleeper]] = []
+        self._timers: list[tuple[int, int, _Timer]] = []
         self._timers_set = 0
         self._timers_cancelled = 0
 
@@ -67,15 +90,15 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         """Call back in the next iteration; like the stock loop, without its debug checks."""
         if self.is_closed():
             raise RuntimeError("Event loop is closed")
-        handle = asyncio.Handle(callback, args, self, context)
-        self._ready.append(handle)
-        return handle
+        handle = _Soon(callback, args, copy_context() if context is None else context)
+        self._ready.append(cast("_Ready", handle))
+        return cast("asyncio.Handle", handle)
 
     async def sleep_ns(self, duration: int) -> None:
         """Return after that many nanoseconds, more than 0; like ``asyncio.sleep`` without a handle or rounding."""
         slept = self.create_future()
         self._timers_set += 1
-        heappush(self._timers, (self._now_ns + duration, self._timers_set, _Sleeper(slept)))
+        heappush(self._timers, (self._now_ns + duration, self._timers_set, slept))
         try:
             await slept
         finally:
@@ -145,23 +168,28 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         ready = self._ready
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if not handle.cancelled():
+            if isinstance(handle, _Soon):
+                if not handle.dropped:
+                    try:
+                        handle.context.run(handle.callback, *handle.args)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:  # noqa: BLE001  as the stock loop: it goes on with the others
+                        self._report(handle, error)
+            elif isinstance(handle, asyncio.Future):
+                if not handle.done():
+                    handle.set_result(None)
+            elif not handle.cancelled():
                 handle._run()  # noqa: SLF001  (the loop is the other half of a Handle)
+
+    def _report(self, handle: _Soon, error: BaseException) -> None:
+        message = f"Exception in callback {handle.callback!r}"
+        self.call_exception_handler({"message": message, "exception": error, "handle": handle})
 
     def close(self) -> None:
         """Close the loop and drop its timers."""
         super().close()
         self._timers.clear()
-
-
-class _Sleeper:
-    """What a loop needs of a Handle, for a task that sleeps."""
-
-    __slots__ = ("_run", "cancelled")
-
-    def __init__(self, slept: asyncio.Future[None]) -> None:
-        self.cancelled = slept.done
-        self._run = partial(slept.set_result, None)
 
 
 class VirtualLoop(IntegerTimeLoop):
