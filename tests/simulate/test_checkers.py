@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, PRIORITY_CLASSES, REPLICA_SETS
 from kubetide.ports.cloud import NodeGroup
-from kubetide.ports.errors import CloudError
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.outcome.checkers import Checkers, unsettled
-from kubetide.units.time import parse_rfc3339, seconds
+from kubetide.units.time import minutes, parse_rfc3339, seconds
 from kubetide.watching import Informer
 
 OWNER = {
@@ -30,17 +30,7 @@ OWNER = {
 START = parse_rfc3339("2026-03-02T00:00:00Z")
 
 
-class Groups:
-    """A cloud of which only the sizes of its groups are asked."""
-
-    def __init__(self):
-        self.group = NodeGroup(id="general", min_size=1, max_size=3, target_size=2)
-        self.failing = False
-
-    async def refresh(self):
-        if self.failing:
-            raise CloudError("no answer")
-        return (self.group,)
+GROUP = NodeGroup(id="general", min_size=1, max_size=3, target_size=2)
 
 
 class Town:
@@ -48,7 +38,6 @@ class Town:
 
     def __init__(self, clock):
         self.clock = clock
-        self.cloud = Groups()
         self.cluster = EmbeddedCluster(Store(), clock)
         self.pods = Informer(self.cluster, PODS, clock)
         self.nodes = Informer(self.cluster, NODES, clock)
@@ -56,7 +45,6 @@ class Town:
         self.pdbs = Informer(self.cluster, PDBS, clock)
         self.checkers = Checkers(
             clock=clock,
-            cloud=self.cloud,
             pods=self.pods,
             nodes=self.nodes,
             deployments=self.deployments,
@@ -111,7 +99,6 @@ def in_town(story):
         tasks = [asyncio.create_task(informer.run()) for informer in informers]
         for informer in informers:
             await informer.synced()
-        tasks.append(asyncio.create_task(town.checkers.run()))
         await story(town)
         await clock.sleep(seconds(6))
         for task in tasks:
@@ -123,36 +110,46 @@ def in_town(story):
 
 @pytest.mark.parametrize(("target", "found"), [(0, 1), (1, 0), (3, 0), (4, 1)])
 def test_a_target_outside_its_bounds_is_found(target, found):
-    """A target size below min or above max is reported at the next look; the bounds themselves are allowed."""
+    """A target size below min or above max is reported at each change; the bounds themselves are allowed."""
 
     async def story(town):
-        await town.clock.sleep(seconds(1))
-        town.cloud.group = msgspec.structs.replace(town.cloud.group, target_size=target)
+        town.checkers.groups_changed((GROUP,))
+        town.checkers.groups_changed((msgspec.structs.replace(GROUP, target_size=target),))
 
     violations = in_town(story)
-    assert len(violations) == found
-    if found:
-        assert violations == [f"node group general: target size {target} is outside 1 to 3"]
+    assert violations == [f"node group general: target size {target} is outside 1 to 3"] * found
 
 
-def test_a_cloud_that_does_not_answer_is_no_violation():
-    """A refused call is looked past, and the looking goes on."""
+def test_a_run_checks_its_groups_whenever_they_change():
+    """What calls of the loops, and machines that come and go, do to the sizes of groups is looked at at once."""
+    seen = []
 
-    async def story(town):
-        town.cloud.failing = True
-        await town.clock.sleep(seconds(21))
-        town.cloud.failing = False
-        town.cloud.group = msgspec.structs.replace(town.cloud.group, target_size=9)
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock)
+        cloud = EmbeddedCloud(
+            cluster, clock, seed=1, groups=[GroupSpec(name="a", instance_type="m5.large", max_size=3)]
+        )
+        cloud.on_change(lambda groups: seen.append([group.target_size for group in groups]))
+        running = asyncio.create_task(cloud.run())
+        await cloud.start()
+        await cloud.increase_size("a", 2)
+        await clock.sleep(minutes(10))
+        [group] = await cloud.refresh()
+        await cloud.delete_nodes("a", [group.instances[0].provider_id])
+        running.cancel()
 
-    assert len(in_town(story)) == 1
+    run_virtual(main, start=START)
+    assert seen[0] == [0]
+    assert seen[1] == [2]
+    assert seen[-1] == [1]
 
 
 def test_no_more_than_a_hundred_are_stored():
     """A run that breaks a rule again and again does not fill the memory."""
 
     async def story(town):
-        town.cloud.group = msgspec.structs.replace(town.cloud.group, target_size=9)
-        await town.clock.sleep(seconds(1000))
+        for _ in range(200):
+            town.checkers.groups_changed((msgspec.structs.replace(GROUP, target_size=9),))
 
     assert len(in_town(story)) == 100
 

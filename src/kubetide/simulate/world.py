@@ -146,6 +146,7 @@ class World:
             external_series_of(scenario, base, seed, end), clock, start=self.start, step=self.load.step
         )
         self.checkers = self._invariants()
+        self.cloud.on_change(self.checkers.groups_changed)
         self.observer = self._observing(on_sample)
         self.timeline.notices = notices
         self._caches = Caches(loops_cluster, clock)
@@ -179,7 +180,6 @@ class World:
     def _invariants(self) -> Checkers:
         return Checkers(
             clock=self.clock,
-            cloud=self.cloud,
             pods=self.pods,
             nodes=self.nodes,
             deployments=self.deployments,
@@ -270,7 +270,6 @@ class World:
             self._sample(),
             self._caches.run(),
             *(one.runner.run() for one in self.loops),
-            self.checkers.run(),
             run_watch_expiries(self.scenario, self.cluster, self.clock),
             run_rollouts(self.scenario, self.cluster, self.clock),
         ]

@@ -82,6 +82,7 @@ class EmbeddedCloud(Cloud):
         self._keep = keep
         self._goes_on = stored is not None
         self._view: tuple[NodeGroup, ...] | None = None
+        self._handlers: list[Callable[[Sequence[NodeGroup]], None]] = []
         self._price: float | None = None
         self._sizes: dict[str, int] = {}
         self._largest: dict[str, int] = {}
@@ -124,9 +125,16 @@ class EmbeddedCloud(Cloud):
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all node groups ordered by id; the same tuple while nothing has changed."""
         self._check_call("refresh", "")
+        return self._groups_now()
+
+    def _groups_now(self) -> tuple[NodeGroup, ...]:
         if self._view is None:
             self._view = tuple(group.view() for group in self._groups.values())
         return self._view
+
+    def on_change(self, handler: Callable[[Sequence[NodeGroup]], None]) -> None:
+        """Call ``handler`` with all node groups whenever machines or groups have changed. Must not raise or block."""
+        self._handlers.append(handler)
 
     @property
     def creates_groups(self) -> bool:
@@ -260,19 +268,16 @@ class EmbeddedCloud(Cloud):
                 and failure.window.covers(now, group=group)
                 and failure.window.hits(self._seed, "call", call, group, now)
             ):
-                raise CloudError(
-                    f"{call} {group}: {failure.message}".replace(" :", ":"),
-                    error_class=failure.error_class,
-                    error_code=failure.error_code,
-                    cause=failure.cause,
-                )
+                raise failure.error(call, group)
 
     def _plan(self, machine: Machine, do: Do, due: Instant) -> None:
         machine.todo = do, due
         self._agenda.put(due, _Step(machine, do))
 
     def _note(self) -> None:
-        """Have the machines stored as they are now. Raises CloudError when that fails."""
+        """Show the groups, and have the machines stored, as they are now. Raises CloudError when that fails."""
+        for handler in self._handlers:
+            handler(self._groups_now())
         if self._keep is None:
             return
         try:

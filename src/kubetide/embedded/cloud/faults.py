@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kubetide.ports.errors import CloudCause
+from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Instant
 
@@ -58,6 +58,15 @@ class CallFailure:
     error_code: str = "cloudProviderError"
     cause: CloudCause | None = None
     """What the refusal means; None follows the class."""
+
+    def error(self, call: Call, group: str) -> CloudError:
+        """Return what the refused call raises."""
+        return CloudError(
+            f"{call} {group}: {self.message}".replace(" :", ":"),
+            error_class=self.error_class,
+            error_code=self.error_code,
+            cause=self.cause,
+        )
 
 
 @dataclass(frozen=True)

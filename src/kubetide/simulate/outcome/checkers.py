@@ -14,13 +14,11 @@ from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.workload import Deployment
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, NodeGroup
-from kubetide.ports.errors import CloudError
+from kubetide.ports.cloud import NodeGroup
 from kubetide.units.selectors import Selector
-from kubetide.units.time import format_rfc3339, seconds
+from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer
 
-_LOOK_EVERY = seconds(5)
 _MOST_KEPT = 100
 
 
@@ -31,7 +29,6 @@ class Checkers:
         self,
         *,
         clock: Clock,
-        cloud: Cloud,
         pods: Informer[Pod],
         nodes: Informer[Node],
         deployments: Informer[Deployment],
@@ -39,9 +36,7 @@ class Checkers:
         expendable_below: int = -10,
     ) -> None:
         self.violations: list[str] = []
-        self._in_bounds: Sequence[NodeGroup] | None = None
         self._clock = clock
-        self._cloud = cloud
         self._pods = pods
         self._nodes = nodes
         self._deployments = deployments
@@ -49,31 +44,18 @@ class Checkers:
         self._expendable_below = expendable_below
         pods.on_change(self._pod_changed)
 
-    async def run(self) -> None:
-        """Check the node groups every few seconds until cancelled."""
-        while True:
-            await self._look_at_groups()
-            await self._clock.sleep(_LOOK_EVERY)
-
-    def _broken(self, what: str) -> None:
-        if len(self.violations) < _MOST_KEPT:
-            self.violations.append(f"{format_rfc3339(self._clock.now())} {what}")
-
-    async def _look_at_groups(self) -> None:
-        try:
-            groups = await self._cloud.refresh()
-        except CloudError:
-            return
-        if groups is self._in_bounds:
-            return
-        self._in_bounds = groups
+    def groups_changed(self, groups: Sequence[NodeGroup]) -> None:
+        """Check the node groups, which have changed."""
         for group in groups:
             if not group.min_size <= group.target_size <= group.max_size:
-                self._in_bounds = None
                 self._broken(
                     f"node group {group.id}: target size {group.target_size} is outside "
                     f"{group.min_size} to {group.max_size}"
                 )
+
+    def _broken(self, what: str) -> None:
+        if len(self.violations) < _MOST_KEPT:
+            self.violations.append(f"{format_rfc3339(self._clock.now())} {what}")
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if old is None:
