@@ -1,8 +1,9 @@
 """The load model: from requests to CPU, memory, queue and latency, step by step.
 
-Time is cut into steps from ``start`` on. A step is worked out once it has ended, with the pods as
-they were at its end: a change that comes later first lets all ended steps be worked out, so the
-outcome does not depend on who asks, or when.
+Time is cut into steps from ``start`` on. A step is published once it has ended, with the pods as
+they were at its end: a change that comes later first lets all ended steps be published, so the
+outcome does not depend on who asks, or when. While pods stay as they are several steps are worked out
+ahead (``steps``); a change drops those that have not ended.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from kubetide.embedded.load.layout import Layout, lay_out
 from kubetide.embedded.load.rows import PodRows
-from kubetide.embedded.load.service import Service, ServiceFacts, ServiceStep, ServingCapacity, settle
+from kubetide.embedded.load.service import Service, ServiceFacts, ServiceStep, ServingCapacity
+from kubetide.embedded.load.steps import Float64Matrix, Steps, work_out
 from kubetide.embedded.load.traces import Trace
-from kubetide.embedded.load.unchanged import Unchanged, mean_cores, requests_for, resources_of
+from kubetide.embedded.load.unchanged import Unchanged
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
@@ -30,6 +32,10 @@ from kubetide.units.vectors import Float64Vector
 from kubetide.watching import Informer
 
 DEFAULT_STEP = seconds(15)
+
+_MOST_STEPS = 32
+_MOST_VALUES = 1 << 14
+"""So many steps, and values in a column of pods, are worked out together: more costs no less."""
 
 
 class Usage(msgspec.Struct, frozen=True, eq=False):
@@ -125,6 +131,9 @@ class ServiceLoad:
         self._advancing = False
         self._layout: Layout | None = None
         self._unchanged: Unchanged | None = None
+        self._steps: Steps | None = None
+        self._next = 0
+        """Which of them is the next one, while pods stay as they are."""
         self._serving: tuple[Float64Vector, ServingCapacity] | None = None
         self._visible: _Visible | None = None
         self._recent: deque[Usage] = deque(maxlen=2)
@@ -151,6 +160,7 @@ class ServiceLoad:
         services[number] = replace(services[number], trace=trace)
         self.services = tuple(services)
         self._bursts = _bursts_of(services)
+        self._steps = None
 
     def on_oom(self, handler: Callable[[Key, str], None]) -> None:
         """Call ``handler((namespace, name), container)`` for each that passes its memory limit in a step.
@@ -215,66 +225,52 @@ class ServiceLoad:
         self._rows.remove_node(key[1])
 
     def _run(self, begin: Instant) -> None:
-        """Work out one step."""
-        facts, count = self._facts, len(self.services)
-        rows, pods = self._rows, self._pods_now()
-        service, serving, ready = pods.service, pods.serving, pods.ready
-        step_s = self.step / 1e9
-        rates = [s.trace.rate(begin, self.step) for s in self.services]
-        offered = np.array(rates, np.float64)
-        peak = offered
+        """Publish one step."""
+        pods = self._pods_now()
+        steps, at = self._steps, self._next
+        if steps is None or steps.pods is not pods or at == len(steps.services):
+            steps, at = self._work_out(begin, pods), 0
+        self._next = at + 1
+        result = steps.services[at]
+        self._queue = result.queue
+        self.cpu_used_milli = steps.cpu_used[at]
+        end = Instant(begin + self.step)
+        rows = self._rows
+        for row in steps.over[at]:
+            for handler in self._oom_handlers:
+                handler((rows.namespaces[row], rows.names[row]), rows.containers[row][rows.worker[row]])
+        self._publish(end, steps, at)
+        for on_step in self._step_handlers:
+            on_step(end, result)
+
+    def _work_out(self, begin: Instant, pods: Unchanged) -> Steps:
+        """Work out the step that begins then; as long as pods stay as they are and nothing queues up, ever more with it."""
+        before, most = self._steps, max(1, _MOST_VALUES // max(self._rows.n, 1))
+        if self._starts or before is None or before.pods is not pods or self._queue.any():
+            count = 1
+        else:
+            count = min(2 * len(before.services), _MOST_STEPS, most)
+        begins = [Instant(begin + self.step * number) for number in range(count)]
+        rates = [[s.trace.rate(one, self.step) for s in self.services] for one in begins]
+        peak = offered = np.array(rates, np.float64).reshape(count, len(self.services))
         if self._bursts:
-            for number in self._bursts:
-                rates[number] = self.services[number].trace.highest(begin, self.step)
+            for one, row in zip(begins, rates, strict=True):
+                for number in self._bursts:
+                    row[number] = self.services[number].trace.highest(one, self.step)
             peak = np.array(rates, np.float64)
-
-        # Requests are shared equally by the ready pods of a service.
-        share = np.zeros(count + 1)
-        np.divide(
-            (offered + self._queue / step_s) * facts.cpu_milli_s,
-            ready,
-            out=share[:count],
-            where=pods.any_ready,
-        )
-        base, n = pods.base, rows.n
-        if self._starts:
-            # What a container does after its start comes before its requests.
-            base = base + np.minimum(self._startup_milli[service], rows.startup[:n] / step_s) * pods.running
-        demand = base + share[service] * serving
-        allowed = np.minimum(demand, pods.limit)
-        granted, able = self._grant(allowed, pods)
-        if self._starts:
-            done = np.minimum(granted, base) - pods.base
-            rows.startup[:n] = np.maximum(rows.startup[:n] - np.maximum(done, 0.0) * step_s, 0.0)
-
-        worked = np.maximum(granted - base, 0.0) * serving
-        as_ever = able is pods.able and not self._starts
-        result = settle(
-            facts,
-            self._serving_capacity(
-                pods.capacity if as_ever else requests_for(able, base, service, serving, facts),
-                pods.cores if able is pods.able else mean_cores(service, able * serving, ready),
-            ),
+        self._steps = work_out(
+            begin,
+            self.step,
+            self._rows,
+            pods,
+            self._facts,
+            self._serving_capacity,
             offered=offered,
             peak=peak,
             queue=self._queue,
-            granted=np.bincount(service, worked, count + 1)[:count] / facts.cpu_milli_s,
-            asked=requests_for(rows.request[:n], base, service, serving, facts)
-            if self._starts
-            else pods.asked,
-            ready=ready,
-            existing=pods.existing,
-            step_s=step_s,
+            startup_milli=self._startup_milli if self._starts else None,
         )
-        self._queue = result.queue
-        self.cpu_used_milli = float(granted.sum() + pods.side_milli)
-        end = Instant(begin + self.step)
-        memory = self._memory(result, pods, end)
-        resources = resources_of(pods, demand, demand - allowed, granted, memory, count)
-        result = msgspec.structs.replace(result, resources=resources)
-        self._publish(end, granted, memory, worked, pods, result)
-        for handler in self._step_handlers:
-            handler(end, result)
+        return self._steps
 
     def _pods_now(self) -> Unchanged:
         if self._unchanged is None or self._unchanged.changes != self._rows.changes:
@@ -289,100 +285,48 @@ class ServiceLoad:
             known = self._serving = cores, found
         return known[1]
 
-    def _grant(self, demand: Float64Vector, pods: Unchanged) -> tuple[Float64Vector, Float64Vector]:
-        """Return the CPU that each pod gets, and the CPU that it could get.
-
-        A pod on a node with free CPU gets its demand up to its limit. On a node whose demand exceeds
-        its CPU, each pod gets its demand up to its request, and the rest is shared in proportion to
-        the demand beyond the requests: CPU requests are guaranteed under contention
-        (Kubernetes, "Resource Management for Pods and Containers"). So there a pod could get its
-        request, or what it got if that is more.
-        """
-        rows, n = self._rows, self._rows.n
-        node, nodes, side, able = pods.node, len(rows.node_cpu), pods.side, pods.able
-        used = np.bincount(node, demand + side, nodes)
-        capacity = rows.node_cpu
-        crowded = used > capacity
-        if not np.count_nonzero(crowded):
-            return demand, able
-        sure = np.minimum(demand, rows.request[:n])
-        beyond = demand - sure
-        spare = np.maximum(capacity - np.bincount(node, sure + side, nodes), 0.0)
-        asked = np.bincount(node, beyond, nodes)
-        factor = np.divide(spare, asked, out=np.ones(nodes), where=crowded & (asked > 0))
-        granted = sure + beyond * np.minimum(factor, 1.0)[node]
-        granted[(rows.node_cpu == 0.0)[node]] = 0.0
-        guaranteed = np.maximum(granted, np.minimum(rows.request[:n], able))
-        return granted, np.where(crowded[node] & pods.serving, guaranteed, able)
-
-    def _memory(self, result: ServiceStep, pods: Unchanged, end: Instant) -> Float64Vector:
-        """Bytes of each pod: its base, what it has leaked since its start, and its share of the requests in flight.
-
-        Requests in flight are those served times their latency (Little's law), the queue included.
-        """
-        rows, n, count = self._rows, self._rows.n, len(self.services)
-        held = np.zeros(count + 1)
-        np.divide(
-            result.served * result.latency * self._facts.memory_per_request,
-            pods.ready,
-            out=held[:count],
-            where=pods.any_ready,
-        )
-        memory = rows.base_memory[:n] + held[pods.service] * pods.serving
-        leaking = pods.leaking
-        if len(leaking):
-            memory[leaking] += rows.leak[leaking] * np.maximum(end - rows.started_ns[leaking], 0) / 1e9
-        over = memory > rows.memory_limit[:n]
-        if np.count_nonzero(over):
-            # What was there when the kernel stepped in.
-            memory = np.minimum(memory, rows.memory_limit[:n])
-            for row in np.flatnonzero(over & pods.running).tolist():
-                for handler in self._oom_handlers:
-                    handler((rows.namespaces[row], rows.names[row]), rows.containers[row][rows.worker[row]])
-        return memory
-
-    def _publish(
-        self,
-        end: Instant,
-        cpu: Float64Vector,
-        memory: Float64Vector,
-        worked: Float64Vector,
-        pods: Unchanged,
-        services: ServiceStep,
-    ) -> None:
-        """Keep what metrics readers may see of the step; ``worked`` is the milli-CPU spent on requests."""
+    def _publish(self, end: Instant, steps: Steps, at: int) -> None:
+        """Keep what metrics readers may see of a step."""
         rows = self._rows
         layout = self._layout
         if layout is None or layout.version != rows.version or layout.some_young:
             layout = self._layout = lay_out(rows, Instant(end - self.step), layout)
         visible = self._visible
-        if visible is None or visible.layout is not layout or visible.pods is not pods:
+        if visible is None or visible.layout is not layout or visible.steps is not steps:
             service = rows.service[layout.rows]
             visible = self._visible = _Visible(
-                layout, pods, service, pods.serving[layout.rows], self._request_milli_s[service]
+                layout,
+                steps,
+                service,
+                steps.pods.serving[layout.rows],
+                steps.cpu.take(layout.rows, axis=1),
+                steps.memory.take(layout.rows, axis=1),
+                steps.worked.take(layout.rows, axis=1) / self._request_milli_s[service],
             )
         self._recent.append(
             Usage(
                 end=end,
                 layout=layout,
-                cpu_milli=cpu[layout.rows],
-                memory=memory[layout.rows],
+                cpu_milli=visible.cpu[at],
+                memory=visible.memory[at],
                 service=visible.service,
                 serving=visible.serving,
-                requests=worked[layout.rows] / visible.request_milli_s,
-                services=services,
+                requests=visible.requests[at],
+                services=steps.services[at],
             )
         )
 
 
 class _Visible(NamedTuple):
-    """Of the pods that metrics readers see, what does not change from step to step."""
+    """The pods that metrics readers see in steps that were worked out together: as ``Usage``, by step."""
 
     layout: Layout
-    pods: Unchanged
+    steps: Steps
     service: NDArray[np.int64]
     serving: NDArray[np.bool_]
-    request_milli_s: Float64Vector
+    cpu: Float64Matrix
+    memory: Float64Matrix
+    requests: Float64Matrix
 
 
 def _bursts_of(services: Sequence[Service]) -> list[int]:

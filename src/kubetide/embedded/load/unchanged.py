@@ -93,6 +93,19 @@ def total(column: Float64Vector | NDArray[np.bool_], service: NDArray[np.int64],
     return np.bincount(service, column, count + 1)[:count].astype(np.float64, copy=False)
 
 
+def sums(columns: Float64Vector, group: NDArray[np.int64], groups: int) -> Float64Vector:
+    """Return (steps, groups) the sums of columns of (steps, pods) by group, each in the order of the pods."""
+    steps = len(columns)
+    places = (np.arange(steps)[:, np.newaxis] * groups + group).ravel()
+    found = np.bincount(places, columns.ravel(), steps * groups).astype(np.float64, copy=False)
+    return found.reshape(steps, groups)
+
+
+def totals(columns: Float64Vector, service: NDArray[np.int64], count: int) -> Float64Vector:
+    """Return (steps, services) the sums of columns of (steps, pods)."""
+    return sums(columns, service, count + 1)[:, :count]
+
+
 def requests_for(
     cpu: Float64Vector,
     base: Float64Vector,
@@ -123,12 +136,12 @@ def resources_of(
     memory: Float64Vector,
     count: int,
 ) -> ServiceResources:
-    """Return what the working containers of each service asked for and used; each argument is a column of pods."""
+    """Return what the working containers of each service asked for and used; each argument has columns of (steps, pods)."""
     return ServiceResources(
-        demanded_cpu=total(demand, pods.service, count),
-        withheld_cpu=total(withheld, pods.service, count),
+        demanded_cpu=totals(demand, pods.service, count),
+        withheld_cpu=totals(withheld, pods.service, count),
         requested_cpu=pods.total_cpu,
-        unused_cpu=total(np.maximum(pods.cpu - granted, 0.0), pods.service, count),
+        unused_cpu=totals(np.maximum(pods.cpu - granted, 0.0), pods.service, count),
         requested_memory=pods.total_memory,
-        unused_memory=total(np.maximum(pods.memory - memory, 0.0), pods.service, count),
+        unused_memory=totals(np.maximum(pods.memory - memory, 0.0), pods.service, count),
     )
