@@ -51,6 +51,8 @@ def history(first, second, happens, *, disturbed):
         now = Instant(START + seconds(15) * step)
         if disturbed:
             world.nodes.put(("", "n3"), make_node("n3", f"{step}"))
+        else:
+            world.nodes.put(("", "n1"), make_node("n1", "2"))  # as kubelets report that they are there
         found = world.to(15 * step)
         used = world.model.usage(now)
         columns = msgspec.structs.asdict(found)
@@ -78,7 +80,7 @@ def test_steps_that_are_worked_out_ahead_are_those_of_one_by_one(first, second, 
 
 
 def test_a_quiet_day_goes_ahead():
-    """While nothing changes a trace is asked for steps to come; after a change only for what has ended."""
+    """While nothing changes but what nodes report a trace is asked for steps to come; after a change only for what has ended."""
 
     class Asked(SeriesTrace):
         def rate(self, at, length):
@@ -88,7 +90,9 @@ def test_a_quiet_day_goes_ahead():
     asked = []
     trace = Asked([10.0] * 1000, step=seconds(15), start=START, name="t")
     world = World(make_service(trace=trace)).put(make_pod())
-    world.to(15 * 40)
+    for step in range(1, 41):
+        world.nodes.put(("", "n1"), make_node("n1"))
+        world.to(15 * step)
     assert asked[-1] > 40
     assert asked == sorted(set(asked)), "each is asked for once"
     asked.clear()

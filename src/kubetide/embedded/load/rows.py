@@ -219,11 +219,13 @@ class PodRows:
 
     def set_node(self, node: Node) -> None:
         """Take in a node or its change."""
-        self.changes += 1
         number = self._number(node.metadata.name)
         capacity = node.status.allocatable or node.status.capacity or {}
-        self.node_cpu[number] = float(milli(capacity.get("cpu", 0)))
-        self.node_down[number] = not _is_ready(node)
+        cpu, down = float(milli(capacity.get("cpu", 0))), not _is_ready(node)
+        # Most of what a node reports is that it is still there.
+        if (cpu, down) != (self.node_cpu[number], self.node_down[number]):
+            self.changes += 1
+            self.node_cpu[number], self.node_down[number] = cpu, down
 
     def remove_node(self, name: str) -> None:
         """Take a node out; pods that still say they are on it serve nobody."""
