@@ -9,7 +9,7 @@ known, or no longer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from struct import Struct
+from struct import Struct, pack
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -47,7 +47,8 @@ def encode_block(
     now: Instant, new: Sequence[SeriesKey], ids: Sequence[int], values: Sequence[float]
 ) -> bytes:
     """Return a block as bytes."""
-    body = msgspec.msgpack.encode((new, np.array(ids, "<u4").tobytes(), np.array(values, "<f8").tobytes()))
+    count = len(ids)
+    body = msgspec.msgpack.encode((new, pack(f"<{count}I", *ids), pack(f"<{count}d", *values)))
     return _HEAD.pack(_MAGIC, crc32(body), len(body), now) + body
 
 

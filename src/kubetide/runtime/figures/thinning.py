@@ -35,12 +35,15 @@ def thinned(column: Column, since: Instant, until: Instant, points: int) -> Colu
 
 def _m4(times: Int64Vector, values: Float64Vector, parts: int) -> Int64Vector:
     width = max(1, -(-(int(times[-1]) - int(times[0]) + 1) // parts))
-    part = (times - times[0]) // width
-    starts = np.flatnonzero(np.diff(part, prepend=-1))
-    chosen: set[int] = set()
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(times)], strict=True):
-        some = values[start:end]
-        chosen |= {start, end - 1}
-        if not np.isnan(some).all():
-            chosen |= {start + int(np.nanargmin(some)), start + int(np.nanargmax(some))}
-    return np.array(sorted(chosen), np.int64)
+    number = (times - times[0]) // width
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    lengths = np.diff(starts, append=len(times))
+    part = np.repeat(np.arange(len(starts)), lengths)
+    known = ~np.isnan(values)
+    least = np.minimum.reduceat(np.where(known, values, np.inf), starts)[part]
+    greatest = np.maximum.reduceat(np.where(known, values, -np.inf), starts)[part]
+    chosen = [starts, starts + lengths - 1]
+    for extreme in (least, greatest):
+        found = np.flatnonzero(known & (values == extreme))
+        chosen.append(found[np.diff(part[found], prepend=-1) > 0])  # the first of each part
+    return np.unique(np.concatenate(chosen))
