@@ -65,7 +65,8 @@ class TallyColumns(msgspec.Struct, frozen=True, eq=False):
         )
         if not self.by_utilization[index]:
             return found
-        return found._replace(
+        return msgspec.structs.replace(
+            found,
             requests=int(self.requests[index]),
             missing_requests=int(self.missing_requests[index]),
             unready_requests=int(self.unready_requests[index]),

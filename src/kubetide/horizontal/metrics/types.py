@@ -117,7 +117,7 @@ class Tolerance(msgspec.Struct, frozen=True):
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
-class Tally(NamedTuple):
+class Tally(msgspec.Struct, frozen=True):
     """Counts of pods by class, and sums over them in thousandths.
 
     Attributes:
@@ -169,7 +169,7 @@ Known = Tally | Reading | str
 """What is known of a metric; a text says why nothing is."""
 
 
-class Arithmetic(NamedTuple):
+class Arithmetic(msgspec.Struct, frozen=True):
     """The computation of a number of replicas.
 
     Attributes:
@@ -190,7 +190,7 @@ class Arithmetic(NamedTuple):
     total: int | None = None
 
 
-class Proposal(NamedTuple):
+class Proposal(msgspec.Struct, frozen=True):
     """The proposal of one metric."""
 
     replicas: int

@@ -5,7 +5,8 @@ What each step does and where it stands is in ``decide``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
+from msgspec.structs import replace
 
 from kubetide.forecast.rows import NOTHING, Ahead
 from kubetide.horizontal.decision import Verdict
@@ -55,7 +56,7 @@ _NO_EVENTS = ScaleEvents()
 _NO_MEMORY = OptionMemory()
 
 
-class Number(NamedTuple):
+class Number(msgspec.Struct, frozen=True):
     """The desired replicas, and how they were computed: fields of ``Verdict``."""
 
     desired: int
@@ -273,18 +274,18 @@ def _with_load(
 ) -> Proposed:
     """Return the proposal with the load, and with what CPU limits hide of it."""
     load = load_of(state, spec, scale, measured.grounds())
-    found = found._replace(rolling=is_rolling(pods_of(state, spec, scale)))
+    found = replace(found, rolling=is_rolling(pods_of(state, spec, scale)))
     if load is None:
         return found
-    found = found._replace(load=load.pods, saturated=load.saturated)
+    found = replace(found, load=load.pods, saturated=load.saturated)
     learned = None if found.rolling else with_headroom(state, spec, load, found.replicas, scale.spec_replicas)
     if learned is not None:
         why = "learned headroom" if learned != scale.spec_replicas else ""
-        return found._replace(replicas=learned, headroom=learned, why=why)
+        return replace(found, replicas=learned, headroom=learned, why=why)
     more = beyond_saturation(state, spec, load, found.replicas)
     if more <= found.replicas:
-        return found._replace(replicas=more)
-    return found._replace(replicas=more, beyond=more, why="load at the CPU limit")
+        return replace(found, replicas=more)
+    return replace(found, replicas=more, beyond=more, why="load at the CPU limit")
 
 
 def _look_ahead(number: Number, state: State, spec: Autoscaler, current: int, now: Instant) -> Number:
@@ -298,7 +299,7 @@ def _look_ahead(number: Number, state: State, spec: Autoscaler, current: int, no
         lambda desired: limit_of(spec, state, desired, current, now),
     )
     why = why_forecast(ahead) if desired > max(number.desired, current) else number.why
-    return number._replace(reactive=number.desired, desired=desired, ahead=ahead, why=why)
+    return replace(number, reactive=number.desired, desired=desired, ahead=ahead, why=why)
 
 
 def hold(desired: int, current: int, *, holds: bool) -> tuple[int, int | None]:
@@ -325,7 +326,7 @@ def _wait_for_ready(
     if left == number.desired:
         return number
     note = say.held_until_ready(number.desired, ready, current)
-    return number._replace(desired=left, unready=number.desired, ready=ready, notes=(*number.notes, note))
+    return replace(number, desired=left, unready=number.desired, ready=ready, notes=(*number.notes, note))
 
 
 def _pause(number: Number, pause: str, current: int) -> Number:
@@ -334,7 +335,7 @@ def _pause(number: Number, pause: str, current: int) -> Number:
     if left == number.desired:
         return number
     notes = (*number.notes, say.paused(number.desired))
-    return number._replace(desired=left, unpaused=number.desired, notes=notes)
+    return replace(number, desired=left, unpaused=number.desired, notes=notes)
 
 
 def _adjust(number: Number, spec: Autoscaler, state: State, current: int, now: Instant) -> Number:
@@ -343,12 +344,12 @@ def _adjust(number: Number, spec: Autoscaler, state: State, current: int, now: I
         return number
     situation = Situation(spec.key, current, number.desired, spec.minimum, spec.maximum, now)
     changes, problems = adjusted(spec.options.named, named_options(state.settings.options), situation)
-    number = number._replace(problems=problems)
+    number = replace(number, problems=problems)
     if not changes:
         return number
     desired, _ = hold(changes[-1][1], current, holds=bool(state.holds))
     notes = (*number.notes, *(say.adjusted(name, to) for name, to in changes))
-    return number._replace(desired=desired, unadjusted=number.desired, adjusted=changes, notes=notes)
+    return replace(number, desired=desired, unadjusted=number.desired, adjusted=changes, notes=notes)
 
 
 def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from kubetide.horizontal.decision import Computation, Grounds
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
@@ -44,7 +46,7 @@ def inactive(reason: str, text: str) -> Problem:
     return Problem(text, say.not_active(reason, text), events.EventNote(events.WARNING, reason, text))
 
 
-class Proposed(NamedTuple):
+class Proposed(msgspec.Struct, frozen=True):
     """The number that all metrics together propose.
 
     Attributes:
@@ -68,7 +70,7 @@ class Proposed(NamedTuple):
     headroom: int | None = None
 
 
-class Measured(NamedTuple):
+class Measured(msgspec.Struct, frozen=True):
     """The proposals and failures of the metrics, in order of the spec.
 
     Attributes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubetide.horizontal.batch.hpas import Segments
 from kubetide.horizontal.batch.results import TallyColumns
@@ -126,7 +127,7 @@ def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Insta
         and has[rows].all()
     ):
         usage = sum(samples.milli[key][rows].tolist())
-        return steady.tally._replace(usage=usage, matched_usage=usage)
+        return replace(steady.tally, usage=usage, matched_usage=usage)
     pods = [table.view(row) for row in rows.tolist()]
     found_samples = samples.samples_at(rows, key)
     by_name = {
