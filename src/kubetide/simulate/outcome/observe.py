@@ -124,11 +124,14 @@ class Observer:
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
             # A group that was created in the middle of the run had no nodes before.
-            line.nodes.setdefault(group, [0] * (len(line.pending) - 1)).append(ready)
+            column = line.nodes.get(group)
+            if column is None:
+                column = line.nodes[group] = [0] * (len(line.pending) - 1)
+            column.append(ready)
         cpu, *others = counts.requested
         line.cpu_requested.append(cpu / 1000)
-        for column, amount in zip(line.requested.values(), others, strict=True):
-            column.append(amount)
+        for amounts, amount in zip(line.requested.values(), others, strict=True):
+            amounts.append(amount)
         line.cpu_used.append(round(self._load.cpu_used_milli / 1000, 3))
         line.cpu_allocatable.append(counts.allocatable_milli / 1000)
         line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
