@@ -8,6 +8,7 @@ selector text and prints it again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -148,6 +149,7 @@ def _by_name(kinds: Iterable[Kind[Any]]) -> _ByName:
     return found
 
 
+@lru_cache(maxsize=256)
 def _group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
