@@ -26,7 +26,7 @@ from kubetide.horizontal.status.conditions import (
     with_notes,
 )
 from kubetide.ports.metrics import PodSamples, ResourceUsage
-from kubetide.units.time import Duration, Instant, minutes, seconds
+from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes, seconds
 
 NOW = worlds.NOW
 TOLERANCE = Tolerance(0.1, 0.1)
@@ -268,12 +268,14 @@ def test_a_sample_without_the_resource_leaves_an_earlier_one_of_the_pod(hpa):
 
 def test_the_transition_time_moves_only_with_the_status():
     """A new reason leaves the time; a flip, also one that is undone within the tick, moves it."""
-    first = with_notes(None, [GOT_SCALE], "t1")
-    second = with_notes(first, [GOT_SCALE, READY_FOR_NEW_SCALE], "t2")
-    third = with_notes(second, [scale_unreadable("gone")], "t3")
-    fourth = with_notes(third, [GOT_SCALE, rescale_failed("no")], "t4")
-    assert [c[0].last_transition_time for c in (first, second, third, fourth)] == ["t1", "t1", "t3", "t4"]
-    assert with_notes(second, [GOT_SCALE, READY_FOR_NEW_SCALE], "t5") is second
+    at = [after(NOW, seconds(number)) for number in range(5)]
+    first = with_notes(None, [GOT_SCALE], at[0])
+    second = with_notes(first, [GOT_SCALE, READY_FOR_NEW_SCALE], at[1])
+    third = with_notes(second, [scale_unreadable("gone")], at[2])
+    fourth = with_notes(third, [GOT_SCALE, rescale_failed("no")], at[3])
+    moved = [one[0].last_transition_time for one in (first, second, third, fourth)]
+    assert moved == [format_rfc3339(at[number]) for number in (0, 0, 2, 3)]
+    assert with_notes(second, [GOT_SCALE, READY_FOR_NEW_SCALE], at[4]) is second
 
 
 def test_the_window_of_the_flag_counts_in_whole_seconds_where_there_is_behavior():

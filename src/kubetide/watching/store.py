@@ -19,18 +19,15 @@ class Feed(Generic[T]):
     """The changes since this feed was last drained; every reader has its own."""
 
     def __init__(self) -> None:
-        self._changed: dict[Key, T | None] = {}
+        self.changed: dict[Key, T | None] = {}
+        """What is there to be drained."""
         self._wake = asyncio.Event()
-
-    def __bool__(self) -> bool:
-        """Whether something is there to be drained."""
-        return bool(self._changed)
 
     def drain(self) -> dict[Key, T | None]:
         """Return the newest state of each changed object, None for a deleted one, and start again."""
-        if not self._changed:
+        if not self.changed:
             return {}
-        changed, self._changed = self._changed, {}
+        changed, self.changed = self.changed, {}
         self._wake.clear()
         return changed
 
@@ -41,8 +38,8 @@ class Feed(Generic[T]):
     def put(self, key: Key, value: T | None) -> None:
         """Note a change."""
         # Taken out first, so that the order is that of the newest changes.
-        self._changed.pop(key, None)
-        self._changed[key] = value
+        self.changed.pop(key, None)
+        self.changed[key] = value
         self._wake.set()
 
 

@@ -41,7 +41,6 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -
 def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Steps[Result]:
     """Apply the outcomes of the writes: update the memory; return statuses, events and labels."""
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
-    stamp = format_rfc3339(commands.at)
     note_read_selectors(state)
     _remember_proposals(state, commands)
     learn(state, commands.verdicts, commands.at)
@@ -67,7 +66,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
             settlements[position] = again
             quiet.append(True)
             continue
-        one = _settle(state, verdict, found.get(verdict.key), at, stamp, settlements[position])
+        one = _settle(state, verdict, found.get(verdict.key), at, settlements[position])
         verdict.came = state.forecasts.came.get(verdict.key)
         note_settlement(state, one)
         settlements[position] = one
@@ -87,7 +86,6 @@ def _settle(
     verdict: Verdict,
     outcome: ScaleOutcome | None,
     now: Instant,
-    stamp: str,
     last: Settlement | None = None,
 ) -> Settlement:
     """Settle one HPA; ``last`` is its result of the tick before, where that is known."""
@@ -101,14 +99,15 @@ def _settle(
     )
     conditions = before.conditions
     if not unchanged:
-        conditions = say.with_notes(before.conditions, verdict.notes, stamp)
+        conditions = say.with_notes(before.conditions, verdict.notes, now)
     said: tuple[events.EventNote, ...] = verdict.events
     decided = verdict.stage == "decided"
-    action, error, label, rescaled_at = "none", verdict.error, verdict.error_label, None
+    action, error, label = "none", verdict.error, verdict.error_label
+    rescaled_at: Instant | None = None
     withheld = outcome is not None and outcome.withheld
     if verdict.rescale and not withheld:
         refused = outcome.error if outcome else "the write was not carried out"
-        written = format_rfc3339(outcome.at) if outcome else stamp
+        written = outcome.at if outcome else now
         if refused:
             decided = False
             said += (events.rescale_failed(verdict.desired, verdict.why, refused),)
@@ -117,15 +116,15 @@ def _settle(
         else:
             said += (events.rescaled(verdict.desired, verdict.why),)
             conditions = say.with_notes(conditions, [say.rescaled(verdict.desired)], written)
-            _remember_change(state, verdict, spec, outcome.at if outcome else now)
+            _remember_change(state, verdict, spec, written)
             action, rescaled_at = action_of(verdict.current, verdict.desired), written
     if action != "none" or verdict.forget_zero:
-        conditions = _with_zero(state, verdict, spec, conditions, rescaled_at or stamp)
+        conditions = _with_zero(state, verdict, spec, conditions, now if rescaled_at is None else rescaled_at)
     status = changed_status(
         before,
         verdict,
         conditions,
-        rescaled_at=rescaled_at,
+        rescaled_at=None if rescaled_at is None else format_rfc3339(rescaled_at),
         settled=decided,
         generation=spec.generation,
     )
@@ -171,13 +170,13 @@ def _waits(
 
 
 def _with_zero(
-    state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, stamp: str
+    state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, now: Instant
 ) -> tuple[Condition, ...] | None:
     """Keep the ScaledToZero condition after a rescale; with the gate off it goes."""
     if not state.settings.scales_from_zero:
         return say.without(conditions, say.SCALED_TO_ZERO)
     went = verdict.desired == 0 and spec.minimum == 0 and spec.external
-    return say.with_notes(conditions, [say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO], stamp)
+    return say.with_notes(conditions, [say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO], now)
 
 
 def _remember_proposals(state: State, commands: Commands) -> None:

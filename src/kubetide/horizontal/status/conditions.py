@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kubetide.objects.meta import Condition
+from kubetide.units.time import Instant, format_rfc3339
 
 ABLE, ACTIVE, LIMITED, SCALED_TO_ZERO = "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"
 
@@ -121,13 +122,9 @@ def rescale_failed(problem: str) -> Note:
 
 
 def with_notes(
-    conditions: tuple[Condition, ...] | None, notes: Sequence[Note], now: str
+    conditions: tuple[Condition, ...] | None, notes: Sequence[Note], now: Instant
 ) -> tuple[Condition, ...] | None:
-    """Return the conditions after setting the notes one by one; the same objects if nothing changed.
-
-    Args:
-        now: RFC 3339 text for conditions whose status flips.
-    """
+    """Return the conditions after setting the notes one by one, now; the same objects if nothing changed."""
     held = {condition.type: condition for condition in conditions or ()}
     if conditions and _hold_already(held, notes):
         return conditions
@@ -135,13 +132,14 @@ def with_notes(
         old = held.get(note.type)
         if old is not None and (old.status, old.reason, old.message) == note[1:]:
             continue
-        since = old.last_transition_time if old is not None and old.status == note.status else now
         held[note.type] = Condition(
             type=note.type,
             status=note.status,
             reason=note.reason,
             message=note.message,
-            last_transition_time=since,
+            last_transition_time=old.last_transition_time
+            if old is not None and old.status == note.status
+            else format_rfc3339(now),
         )
     return tuple(held.values()) or None
 

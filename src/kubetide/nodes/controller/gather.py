@@ -204,7 +204,7 @@ class Gatherer:
         )
         if begins or self.anew or self.capacity.may_have_changed:
             return False
-        return not any(source.feed for source in self._sources.values())
+        return all(not source.feed.changed for source in self._sources.values())
 
     async def _objects(self, step: Step) -> Delta:
         known = self._known
@@ -313,11 +313,8 @@ class Gatherer:
         return True
 
     def _unread(self) -> tuple[str, ...]:
-        names = (
-            *(KIND_OF if self._reads_volumes else ()),
-            *(DEVICE_KIND_OF if self._reads_devices else ()),
-        )
-        unread = tuple(name for name in names if not self._sources[name].informer.has_synced)
+        names = [*(KIND_OF if self._reads_volumes else ()), *(DEVICE_KIND_OF if self._reads_devices else ())]
+        unread = [name for name in names if not self._sources[name].informer.has_synced]
         return (*unread, *self.capacity.unread())
 
     def _volumes(self) -> tuple[VolumeChanges, tuple[KnownKey, ...]]:
