@@ -20,7 +20,8 @@ from bench.simulation import MANIFEST, POD_RPS
 from kubetide.experiments.capture.observed import seen_in
 from kubetide.experiments.capture.scenario import captured
 from kubetide.runtime.process import tune_gc
-from kubetide.runtime.recording.records import MAX_BYTES, is_end, read_records, segments
+from kubetide.runtime.recording.record_writer import MAX_BYTES
+from kubetide.runtime.recording.records import is_end, read_records, segments
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import DailySpec, LoadSpec, NodeGroupSpec, Scenario, ServiceSpec
 from kubetide.units.time import Duration, minutes, parse_duration

@@ -30,7 +30,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.ports.clock import Clock
 from kubetide.runtime.process import trim_freed_memory, tune_gc
-from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.recording.record_writer import RecordWriter
 from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import Duration, milliseconds
 from kubetide.watching import Caches

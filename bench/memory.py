@@ -51,7 +51,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.ports.cluster import Listing, WatchEvent
 from kubetide.runtime.process import trim_freed_memory, tune_gc
-from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.recording.record_writer import RecordWriter
 from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import Snapshot
 from kubetide.units.time import Duration, Instant

@@ -22,7 +22,8 @@ from tests.simulate.worlds import MANIFEST, small
 from kubetide.cli.main import cli
 from kubetide.cli.screens.top_text import screen_text, trend_text
 from kubetide.loop import Table
-from kubetide.runtime.recording.records import RecordWriter, read_records
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import read_records
 from kubetide.simulate.answers.run_screen import Fact, RecordsTop, Said, Screen, by_need
 from kubetide.simulate.run import run_simulation
 

@@ -16,7 +16,8 @@ from kubetide.runtime.figures.blocks import SeriesKey
 from kubetide.runtime.figures.reading import Column, FigureHistory
 from kubetide.runtime.figures.thinning import thinned
 from kubetide.runtime.recording.index_lines import figures_of
-from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records, segments
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import RecordError, read_records, segments
 from kubetide.units.time import Instant, minutes
 
 LOOP = "nodes"

@@ -11,7 +11,8 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.runtime.recording.index_lines import checksum, index_of
 from kubetide.runtime.recording.indexed_records import entries, read_entries, read_reasons
-from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records, segments
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import RecordError, read_records, segments
 from kubetide.units.time import Instant
 
 LOOP = "nodes"

@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.runtime.recording import records
+from kubetide.runtime.recording.record_writer import FULL_EVERY, RecordWriter
 from kubetide.runtime.recording.records import (
-    FULL_EVERY,
     Ending,
     RecordError,
-    RecordWriter,
     ending,
     read_records,
     recorded_loops,

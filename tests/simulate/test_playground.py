@@ -11,7 +11,7 @@ import pytest
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.ports.errors import AlreadyExists, ApiError, BadRequest, Conflict, MethodNotAllowed, NotFound
-from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.recording.record_writer import RecordWriter
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.answers.status import status_of

@@ -15,7 +15,8 @@ from tests.simulate.worlds import small
 
 from kubetide.explain.records import Record
 from kubetide.nodes.reasons import VOCABULARY as NODES
-from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import RecordError, read_records
 from kubetide.simulate.answers.when import read_moment, start_of_records
 from kubetide.simulate.answers.why import WhyError, explain_object
 from kubetide.simulate.run import run_simulation

@@ -15,7 +15,7 @@ from tests.soak.restarting import RESTARTING, Restarter
 from tests.soak.scenarios import Json, load_of, may_create, scenario_of
 
 from kubetide.ports.clock import Clock
-from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.recording.record_writer import RecordWriter
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.scenarios.scenario import load_scenario, start_of

@@ -17,7 +17,8 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from tests.browsers import chromium
 from tests.simulate.worlds import small
 
-from kubetide.runtime.recording.records import RecordWriter, read_records
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import read_records
 from kubetide.simulate.run import run_simulation
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

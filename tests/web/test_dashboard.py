@@ -19,7 +19,8 @@ from tests.simulate.worlds import small
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.runtime.recording.record_tail import RecordTail
-from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import RecordError, read_records
 from kubetide.runtime.timing.clock import run_real
 from kubetide.serving.listener import Listener
 from kubetide.simulate.answers.status import status_of

@@ -12,7 +12,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 from tests.browsers import chromium
 from tests.simulate.worlds import small
 
-from kubetide.runtime.recording.records import RecordWriter, read_records
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import read_records
 from kubetide.simulate.run import run_simulation
 from kubetide.web.history import History
 

@@ -47,7 +47,8 @@ from kubetide.runtime.notify import Notifier
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
-from kubetide.runtime.recording.records import NullRecorder, RecordWriter
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases, show_process
 from kubetide.runtime.server_version import with_server_version
 from kubetide.runtime.service import Service

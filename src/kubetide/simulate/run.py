@@ -16,7 +16,8 @@ from kubetide.loop import loop_entries, parse_flags
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock
 from kubetide.runtime.process import ended_by_signals, tune_gc
-from kubetide.runtime.recording.records import NullRecorder, RecordWriter
+from kubetide.runtime.recording.record_writer import RecordWriter
+from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import Pace, run_paced, run_virtual
 from kubetide.scheduling.filters.in_use import plugins_sentence, use_filters, with_plugins
 from kubetide.simulate.outcome.marks import MarkingRecorder
