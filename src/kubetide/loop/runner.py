@@ -101,23 +101,25 @@ class Runner:
             return False
         if eager.is_set():
             return True
-        loop, is_due = asyncio.get_running_loop(), False
+        loop, is_due, over = asyncio.get_running_loop(), False, False
 
         def ring() -> None:
             nonlocal is_due
-            is_due = True
-            loop.call_soon(eager.set)
+            if not over:
+                is_due = True
+                eager.set()
 
-        # Two turns later, so that others that are due at the same instant have begun, and caches have what they write.
+        def soon() -> None:
+            # Two turns later, so that others that are due at the same instant have begun, and caches have what they write.
+            loop.call_soon(loop.call_soon, ring)
+
         left = Duration(due - self._clock.now())
-        if left > 0:
-            timer: asyncio.Handle = loop.call_later(to_seconds(left), loop.call_soon, ring)
-        else:
-            timer = loop.call_soon(loop.call_soon, ring)
+        timer = loop.call_later(to_seconds(left), soon) if left > 0 else loop.call_soon(soon)
         try:
             await eager.wait()
         finally:
             timer.cancel()
+            over = True
         if is_due:
             eager.clear()
         return not is_due
