@@ -196,6 +196,7 @@ def test_records_outlive_a_restart(tmp_path):
 
         earlier = explained("--at", between.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
         assert "would be scaled from 2 to 4" in earlier
+        assert "is to be scaled to 4 now. It is not written: this run advises" in earlier
         assert "would be scaled from 2 to 3" not in earlier
         assert "would be scaled from 2 to 3" in explained()
         replayed = runner.invoke(cli, ["replay", str(out)])

@@ -24,6 +24,7 @@ from kubetide.cluster.stream import Stream, give_up
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, InternalError, Unavailable, Withheld
 from kubetide.serving import bound_tls_buffers, make_connector
+from kubetide.serving.failures import failure_text
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, format_duration, to_seconds
@@ -255,7 +256,7 @@ class Transport:
                 raise _Failed(Failure(self._unavailable(asked, error), "broken")) from error
 
     def _unavailable(self, asked: Asked, error: Exception) -> Unavailable:
-        said = str(error) or "the connection broke off"
+        said = failure_text(error, "the connection broke off")
         return Unavailable(f"{asked.method} {self._connection.url}{asked.path}: {said}")
 
     def _too_late(self, asked: Asked) -> Unavailable:

@@ -16,6 +16,7 @@ import msgspec
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.serving import OwnsSession, make_connector
+from kubetide.serving.failures import failure_text
 from kubetide.serving.proxy import ProxyError, proxy_for
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, milliseconds, seconds
@@ -279,7 +280,7 @@ class HttpSender(OwnsSession):
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 return Response(answer.status, headers, await answer.read())
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise NoAnswer(request.url, str(error) or type(error).__name__) from error
+            raise NoAnswer(request.url, failure_text(error, type(error).__name__)) from error
 
     def _proxy(self, url: str) -> str | None:
         if not url.startswith("https://"):

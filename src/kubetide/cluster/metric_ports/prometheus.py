@@ -26,6 +26,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, ExternalValues, SeriesQuery, TimeSeries
 from kubetide.serving import OwnsSession, make_connector
+from kubetide.serving.failures import failure_text
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.time import Duration, Instant, seconds, to_seconds
 
@@ -172,7 +173,7 @@ class PrometheusClient(OwnsSession):
         except TimeoutError as error:
             raise MetricsError(f"no answer from {url} within {to_seconds(self._patience):g}s") from error
         except (aiohttp.ClientError, OSError, ApiError) as error:
-            raise MetricsError(f"{url}: {error}") from error
+            raise MetricsError(f"{url}: {failure_text(error, 'the connection broke off')}") from error
 
     def _authorization(self) -> list[tuple[str, str]]:
         """Read the password anew, as it may be replaced while the process runs."""

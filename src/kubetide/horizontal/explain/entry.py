@@ -34,9 +34,14 @@ def _targets(core: HorizontalCore) -> dict[str, str]:
     return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
 
 
-def _failure(outcomes: bytes, subject: str) -> str:
+def _unmade(outcomes: bytes, subject: str) -> str:
     found = _outcomes.decode(outcomes) if outcomes.startswith(b"[") else ()
-    return next((one.error for one in found if f"{one.namespace}/{one.name}" == subject and one.error), "")
+    one = next((one for one in found if f"{one.namespace}/{one.name}" == subject), None)
+    if one is not None and one.withheld:
+        return (
+            "It is not written: this run advises, or another controller serves the HPA (`kubetide handover`)."
+        )
+    return f"That failed: {one.error}." if one is not None and one.error else ""
 
 
 def _alone(subject: str) -> OneHpaCore:
@@ -58,7 +63,7 @@ EXPLAINING: Final = Explaining(
             targets=_targets,
             alone=_alone,
             targets_alone=TargetsCore,
-            failure=_failure,
+            unmade=_unmade,
         ),
     ),
 )

@@ -124,8 +124,8 @@ def answer_about(
         lines = _answer(loop, explainer, state, subject, view, is_known=bool(decided))
     if explainer.added_by:
         lines[0] = f"{lines[0]} {_added(moments, explainer, subject, at)}".rstrip()
-    if explainer.failure and (why := explainer.failure(bytes(state.last.outcomes), subject)):
-        lines[0] = f"{lines[0]} {_failed(why, decided, state.last.now)}"
+    if explainer.unmade and (why := explainer.unmade(bytes(state.last.outcomes), subject)):
+        lines[0] = f"{lines[0]} {why}{_since(decided, state.last.now)}"
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
     now = [one for one in decided if one.record.now == state.last.now]
@@ -155,15 +155,14 @@ def _added(moments: Moments, explainer: Explainer, subject: str, at: Moment | No
         return ""
 
 
-def _failed(why: str, decided: Sequence[PastDecision], now: Instant) -> str:
-    """Say that the command of this tick failed, and since when all did: records leave out what is as before."""
+def _since(decided: Sequence[PastDecision], now: Instant) -> str:
+    """Say since when all changes ended so, where that of this tick is not the first: records leave out what is as before."""
     since = now
     for one in reversed(decided):
         if not one.fruitless:
             break
         since = one.record.now
-    more = f" So did every change since {format_rfc3339(since)}." if since < now else ""
-    return f"That failed: {why}.{more}"
+    return f" The same holds of every change since {format_rfc3339(since)}." if since < now else ""
 
 
 def _told(one: PastDecision) -> Decided:
