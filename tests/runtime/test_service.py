@@ -17,6 +17,7 @@ from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.guard import Advice
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_virtual
+from kubetide.runtime.unread_caches import UnreadCaches
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
@@ -140,6 +141,47 @@ def test_a_tick_that_hangs_is_held_against_a_loop_unless_nothing_can_be_read(unr
     else:
         assert alive[0] == ready == ""
         assert alive[-1].startswith("the horizontal loop has begun and ended no tick for 1h")
+
+
+def test_an_api_server_that_is_away_is_one_line_and_so_is_its_return():
+    """All caches fail for one cause: a line for each kind would hide that."""
+
+    async def main(clock):
+        said = []
+        cluster = Outage(Store(), clock, seed=1)
+        cluster.clock = clock
+        task = asyncio.create_task(service_of(clock, cluster, said).run())
+        await clock.sleep(minutes(1))
+        cluster.unread = True
+        cluster.expire_watches()
+        await clock.sleep(minutes(5))
+        cluster.unread = False
+        await clock.sleep(minutes(5))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return said
+
+    first, *more = run_virtual(main, start=START)
+    assert first.startswith("cannot read ")
+    assert first.endswith(": nobody answers")
+    assert " and " in first
+    assert len(more) == 1
+    assert more[0].endswith("can be read again")
+
+
+def test_requests_that_fail_alike_are_one_line():
+    """The path is another one for each kind; of one kind alone it is said."""
+    unread = UnreadCaches()
+    away = "cannot connect to 10.0.0.1:443: connection refused"
+    kinds = ["pods", "nodes", "jobs.batch", "namespaces", "deployments.apps"]
+    errors = [(kind, f"GET https://10.0.0.1:443/api/v1/{kind}: {away}") for kind in kinds]
+    assert unread.sentences(errors) == [f"cannot read pods, nodes, jobs.batch and 2 more kinds: {away}"]
+    assert unread.sentences(errors) == []
+    errors[0] = ("pods", "pods is forbidden")
+    assert unread.sentences(errors) == ["cannot read pods: pods is forbidden"]
+    assert unread.sentences([(kind, "") for kind in kinds[:2]]) == ["pods and nodes can be read again"]
+    assert unread.sentences(errors[1:2]) == [f"cannot read nodes: {errors[1][1]}"]
 
 
 def test_a_refusal_names_what_is_missing_and_who_grants_it():

@@ -28,6 +28,7 @@ from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import missing_right, with_hint
 from kubetide.runtime.series import ListeningRecorder, show_caches, show_holds, show_loops, show_skew
 from kubetide.runtime.timing.clocks import AGREED, SkewReport
+from kubetide.runtime.unread_caches import UnreadCaches
 from kubetide.units.exposition import Registry
 from kubetide.units.time import (
     ZERO,
@@ -91,6 +92,7 @@ class Service:
         )
         self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
+        self._unread_caches = UnreadCaches()
         safe = guarded_cluster(cluster, guard, refused=self._tell_of_refusal)
         self._caches = Caches(safe, clock)
         show_caches(registry, self._caches, clock)
@@ -197,11 +199,15 @@ class Service:
         while True:
             if any(informer.failures for informer in self._needed()):
                 self._unread = self._clock.now()
-            for informer in self._caches.all:
-                what = informer.kind.resource
-                error = with_hint(informer.last_error, self._controllers)
-                text = f"cannot read {what}: {error}" if informer.failures else ""
-                self._tell(f"cache of {what}", text, f"{what} can be read again")
+            errors = [
+                (
+                    one.kind.resource,
+                    with_hint(one.last_error, self._controllers) if one.failures else "",
+                )
+                for one in self._caches.all
+            ]
+            for sentence in self._unread_caches.sentences(errors):
+                self._warn(sentence)
             self._tell_of_refused_metrics()
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for entry, loop, _ in self._loops:
