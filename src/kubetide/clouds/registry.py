@@ -142,8 +142,16 @@ def find_cloud(name: str) -> tuple[Plugin | None, CloudFactory]:
         raise CloudNotFound(str(error)) from error
 
 
-def missing_package(provider: str, package: str, extra: str) -> CloudNotFound:
-    """Return the error of a provider whose SDK is not installed."""
-    return CloudNotFound(
-        f"cloud-provider: {provider} needs the package {package}; install kubetide[{extra}], then start again"
-    )
+EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws": ("boto3>=1.44",),
+    "gce": ("google-auth[requests]>=2.60",),
+    "azure": ("azure-identity>=1.27",),
+    "grpc": ("grpcio>=1.85", "protobuf>=7.34"),
+}
+"""Requirements of the extras of ``pyproject.toml`` that providers and expanders need, as long as no index has the extras."""
+
+
+def missing_package(what: str, extra: str) -> CloudNotFound:
+    """Return the error of a setting or a command whose extra is not installed."""
+    packages = " ".join(f"'{one}'" for one in EXTRAS[extra])
+    return CloudNotFound(f"{what} needs: pip install {packages}")

@@ -39,7 +39,7 @@ def serve_cloud(
     try:
         from kubetide.clouds.externalgrpc.server import serving  # noqa: PLC0415  # grpcio is an extra
     except ImportError as error:
-        raise missing_package("cloud serve", "grpcio", "grpc") from error
+        raise missing_package("kubetide cloud serve", "grpc") from error
 
     async def main(clock: Clock) -> None:
         ended = asyncio.Event()

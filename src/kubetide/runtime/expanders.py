@@ -33,7 +33,7 @@ def connected_expander(settings: Settings) -> ExpanderService | None:
     try:
         from kubetide.clouds.externalgrpc.expander.client import GrpcExpander  # noqa: PLC0415  # grpcio is an extra
     except ImportError as error:
-        raise missing_package("--expander=grpc", "grpcio", "grpc") from error
+        raise missing_package("--expander=grpc", "grpc") from error
     return GrpcExpander(settings.grpc_expander_url, settings.grpc_expander_cert)
 
 
@@ -82,7 +82,7 @@ def serve_expander(
     try:
         from kubetide.clouds.externalgrpc.expander.server import serving  # noqa: PLC0415  # grpcio is an extra
     except ImportError as error:
-        raise missing_package("expander serve", "grpcio", "grpc") from error
+        raise missing_package("kubetide expander serve", "grpc") from error
 
     async def main(_clock: Clock) -> None:
         ended = asyncio.Event()

@@ -51,6 +51,6 @@ def _client(config: AwsConfig) -> _Client:
     try:
         from kubetide.clouds.aws.client import BotoClient  # noqa: PLC0415  # boto3 is an extra
     except ImportError as error:
-        raise missing_package("aws", "boto3", "aws") from error
+        raise missing_package("--cloud-provider=aws", "aws") from error
     client: _Client = BotoClient(config)
     return client

@@ -113,7 +113,7 @@ def _identity() -> Any:
     try:
         return importlib.import_module("azure.identity")
     except ImportError as error:
-        raise missing_package("azure", "azure-identity", "azure") from error
+        raise missing_package("--cloud-provider=azure", "azure") from error
 
 
 def _credential(identity: Any, config: AzureConfig) -> Any:

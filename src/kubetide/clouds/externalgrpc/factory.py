@@ -20,7 +20,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         from kubetide.clouds.externalgrpc.client import GrpcClient  # noqa: PLC0415  # grpcio is an extra
         from kubetide.clouds.externalgrpc.cloud import open_cloud  # noqa: PLC0415  # so is protobuf
     except ImportError as error:
-        raise missing_package("externalgrpc", "grpcio", "grpc") from error
+        raise missing_package("--cloud-provider=externalgrpc", "grpc") from error
     from kubetide.clouds.externalgrpc.config import grpc_config  # noqa: PLC0415  # after the packages it is for
 
     if not context.flags.cloud_config:

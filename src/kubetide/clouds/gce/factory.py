@@ -89,7 +89,7 @@ def _tokens(send: Send, config: GceConfig, clock: Clock) -> Renewed[str]:
         exceptions: Any = importlib.import_module("google.auth.exceptions")
         requests: Any = importlib.import_module("google.auth.transport.requests")
     except ImportError as error:
-        raise missing_package("gce", "google-auth", "gce") from error
+        raise missing_package("--cloud-provider=gce", "gce") from error
     try:
         credentials = google.default(scopes=[_SCOPE])[0]
     except exceptions.GoogleAuthError as error:

@@ -137,7 +137,9 @@ def read_kubeconfigs(paths: Sequence[Path]) -> Kubeconfig:
 def _read(path: Path) -> Json:
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise KubeconfigError(f"{path}: cannot be read as a kubeconfig: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise KubeconfigError(f"{path}: cannot be read as a kubeconfig: {error}") from error
     except yaml.YAMLError as error:
         # The parser's own message quotes the line, which may hold a token.
