@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.runtime.recording import records
+from kubetide.runtime.recording import record_writer
+from kubetide.runtime.recording.indexed_records import entries
 from kubetide.runtime.recording.record_writer import FULL_EVERY, RecordWriter
 from kubetide.runtime.recording.records import (
     Ending,
@@ -106,6 +107,54 @@ def test_a_state_in_pieces_reads_as_one(tmp_path, name):
             writer.write(whole)
         lines.append((tmp_path / folder / "records" / f"{name}-0001.jsonl").read_bytes())
     assert lines[0] == lines[1]
+
+
+def test_held_records_are_whole_lines_and_the_same_bytes(tmp_path):
+    """Records that are written together are always whole lines, not behind their index, and in the end the same files."""
+    for name, at_once in (("each", True), ("some", False)):
+        writer = RecordWriter(
+            tmp_path / name, warn=pytest.fail, full_every=150, max_bytes=40_000, at_once=at_once
+        )
+        writer.start()
+        behind = 0
+        for tick in range(1, 500):
+            write(writer, tick)
+            last = segments(tmp_path / name, "nodes")[-1]
+            there = last.read_bytes()
+            assert there.endswith(b"\n")
+            index = [line.split() for line in last.with_suffix(".index").read_bytes().splitlines()]
+            assert all(int(offset) + int(length) <= len(there) for offset, length, *_ in index)
+            behind += [one.tick for one in read_records(tmp_path / name, "nodes")][-1] < tick
+        assert behind == 0 if at_once else behind > 400
+        writer.close()
+    for one in sorted((tmp_path / "each" / "records").iterdir()):
+        assert one.read_bytes() == (tmp_path / "some" / "records" / one.name).read_bytes(), one.name
+
+
+def test_held_records_that_cannot_be_written_are_all_counted(tmp_path, monkeypatch):
+    """A disk that is full when some are written together drops all of these, and their lines in the index."""
+    said: list[str] = []
+    writer = RecordWriter(tmp_path, warn=said.append, full_every=100, at_once=False)
+    writer.start()
+    write(writer, 1)
+    for tick in range(2, 11):
+        write(writer, tick)
+    real = os.write
+
+    def full(*_args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    while not said:
+        tick += 1
+        write(writer, tick)
+    monkeypatch.setattr(os, "write", real)
+    assert writer.dropped == tick - 1
+    write(writer, tick + 1)
+    writer.close()
+    assert [one.tick for one in read_records(tmp_path, "nodes")] == [1, tick + 1]
+    assert [entry.tick for entry in entries(tmp_path, "nodes")] == [1, tick + 1]
+    assert said[1].endswith(f"({tick - 1} lost)")
 
 
 def test_a_disk_that_fails_between_two_pieces_leaves_no_torn_line(tmp_path, monkeypatch):
@@ -281,7 +330,7 @@ def test_the_cap_holds_over_restarts_and_small_segments_stay(tmp_path):
 
 def test_a_process_that_never_stays_up_does_not_fill_the_folder(tmp_path, monkeypatch):
     """The maximum number of segments stays, however small they are."""
-    monkeypatch.setattr(records, "_MOST_SEGMENTS", 12)
+    monkeypatch.setattr(record_writer, "_MOST_SEGMENTS", 12)
     for _ in range(30):
         process(tmp_path, 1)
     names = [path.name for path in segments(tmp_path, "nodes")]

@@ -74,6 +74,7 @@ class _Run:
         out: Path | None,
         seed: int,
         end: Instant,
+        live: bool,
         warn: Callable[[str], None],
         on_sample: Callable[[Timeline], None] | None = None,
         on_mark: Callable[[Mark], None] | None = None,
@@ -91,7 +92,7 @@ class _Run:
         self._beside = beside
         self._persisted = persisted
         self._webhooks = webhooks
-        self._writer = None if out is None else RecordWriter(out, warn=warn)
+        self._writer = None if out is None else RecordWriter(out, warn=warn, at_once=live)
         self._world: World | None = None
         self._figures = RunFigures()
         loops = scenario.loops
@@ -205,7 +206,7 @@ def run_simulation(
         report(Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9)))
 
     on_sample = None if progress is None else partial(sampled, progress)
-    run = _Run(scenario, base=base, out=out, seed=seed, end=end, warn=warn, on_sample=on_sample)
+    run = _Run(scenario, base=base, out=out, seed=seed, end=end, live=False, warn=warn, on_sample=on_sample)
     return run.run(lambda main: run_virtual(main, start=run.warm_up_start))
 
 
@@ -241,6 +242,7 @@ class LiveRun:
             out=out,
             seed=seed,
             end=until,
+            live=True,
             warn=warn,
             on_sample=on_sample,
             on_mark=on_mark,

@@ -34,9 +34,10 @@ class FiguresWriter:
         self._ids: dict[SeriesKey, int] = {}
         self._new: list[SeriesKey] = []
         self._written: dict[str, _Written] = {}
+        self._held = bytearray()
 
     def add(self, now: Instant, tables: Sequence[FigureTable]) -> None:
-        """Append the values of the tables that differ from those written before."""
+        """Take the values of the tables that differ from those taken before."""
         if self._failed:
             return
         ids: list[int] = []
@@ -46,17 +47,28 @@ class FiguresWriter:
         if not ids:
             return
         new, self._new = self._new, []
-        data = encode_block(now, new, ids, values)
+        self._held += encode_block(now, new, ids, values)
+
+    def write(self) -> None:
+        """Append what was taken."""
+        if not self._held:
+            return
+        held, self._held = self._held, bytearray()
         try:
             if self._file < 0:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-            if os.write(self._file, data) != len(data):
+            if os.write(self._file, held) != len(held):
                 self._give_up()
         except OSError:
             self._give_up()
 
+    def forget(self) -> None:
+        """Drop what was taken."""
+        self._held.clear()
+
     def close(self) -> None:
-        """Close the file."""
+        """Write what was taken, and close the file."""
+        self.write()
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -183,41 +183,52 @@ class IndexWriter:
         except OSError:
             self._give_up()
 
-    def add(self, record: Record, offset: int, length: int) -> None:
-        """Append the entry of a written record, and its figures."""
+    def add(self, record: Record, offset: int, length: int, *, hold_figures: bool) -> None:
+        """Take the entry of a record, and append its figures, or take them too."""
         if record.figures:
-            self._add_figures(record)
-        if self._file < 0:
-            return
+            self._add_figures(record, hold=hold_figures)
         if not self._lines:
             self._since = record.now
         self._lines.append(_line(entry_of(record, self._segment, offset, length)))
-        if record.full or record.now - self._since >= _TOGETHER or len(self._lines) >= _AT_ONCE:
-            self._write()
+
+    def is_due(self, record: Record) -> bool:
+        """Return whether what was taken is to be written now, behind the last record."""
+        return record.full or record.now - self._since >= _TOGETHER or len(self._lines) >= _AT_ONCE
+
+    def forget(self) -> None:
+        """Drop what was taken: the records could not be written."""
+        self._lines.clear()
+        if self._figures is not None:
+            self._figures.forget()
 
     def close(self) -> None:
+        self.write()
         if self._figures is not None:
             self._figures.close()
-        self._write()
         self._close_index()
 
-    def _write(self) -> None:
-        if self._file < 0 or not self._lines:
+    def write(self) -> None:
+        """Append what was taken."""
+        if self._figures is not None:
+            self._figures.write()
+        lines, self._lines = self._lines, []
+        if self._file < 0 or not lines:
             return
-        data = b"\n".join(self._lines) + b"\n"
-        self._lines.clear()
+        data = b"\n".join(lines) + b"\n"
         try:
             if os.write(self._file, data) != len(data):
                 self._give_up()
         except OSError:
             self._give_up()
 
-    def _add_figures(self, record: Record) -> None:
+    def _add_figures(self, record: Record, *, hold: bool) -> None:
         if self._figures is None:
             from kubetide.runtime.figures.writing import FiguresWriter  # noqa: PLC0415  # readers need no numpy
 
             self._figures = FiguresWriter(figures_of(self._segment))
         self._figures.add(record.now, record.figures)
+        if not hold:
+            self._figures.write()
 
     def _close_index(self) -> None:
         if self._file >= 0:

@@ -1,6 +1,7 @@
 """Writes decision records: JSON Lines, one file per loop and segment, mode 0600, capped in size.
 
-A disk that fails never stops a loop: the writer says so once, drops, and begins a new segment when
+Of a live run each record is in its file when it is written; in virtual time, where thousands come in a second, some are
+held and written together, always whole lines, and each before its line in the index. A disk that fails never stops a loop: the writer says so once, drops, and begins a new segment when
 writing works again.
 """
 
@@ -51,6 +52,7 @@ class RecordWriter:
         warn: Called with one sentence when writing fails and when it works again.
         max_bytes: Cap on the size of all segments of one loop together.
         full_every: Records between two whole states at most.
+        at_once: Whether each record is written by itself.
     """
 
     def __init__(
@@ -60,8 +62,10 @@ class RecordWriter:
         warn: Callable[[str], None],
         max_bytes: int = MAX_BYTES,
         full_every: int = FULL_EVERY,
+        at_once: bool = True,
     ) -> None:
         self._folder = folder / "records"
+        self._at_once = at_once
         self._warn = warn
         self._max_bytes = max_bytes
         self._segment_bytes = max(1, max_bytes // _SEGMENTS_KEPT)
@@ -101,7 +105,7 @@ class RecordWriter:
             segment is None
             or segment.file < 0
             or segment.states.is_due
-            or segment.bytes >= self._segment_bytes
+            or segment.size >= self._segment_bytes
         )
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
@@ -109,11 +113,9 @@ class RecordWriter:
         try:
             self._append(record, state)
         except OSError as error:
-            self.dropped += 1
             # What follows makes no sense without this record: wait for the next whole state.
-            segment = self._loops.get(record.loop)
-            if segment is not None:
-                segment.close()
+            segment = self._loops[record.loop]
+            self.dropped += segment.give_up()
             if not self._broken:
                 self._broken = True
                 self._warn(
@@ -132,7 +134,7 @@ class RecordWriter:
                 segment.end()
             except OSError as error:
                 self._warn(f"decision records end without their last line: {self._folder}: {error.strerror}")
-            segment.close()
+            self.dropped += segment.give_up()
 
     def _append(self, record: Record, state: Iterable[bytes] | None) -> None:
         segment = self._loops.get(record.loop)
@@ -140,16 +142,23 @@ class RecordWriter:
             segment = self._loops[record.loop] = _Segment(
                 self._folder, record.loop, self._origin, self._plugins, self._full_every
             )
-        if segment.file < 0 or (record.full and segment.bytes >= self._segment_bytes):
+        if segment.file < 0 or (record.full and segment.size >= self._segment_bytes):
             if not record.full:
                 self.dropped += 1
                 return
+            segment.unwritten += 1
             segment.open_next(self._max_bytes - self._segment_bytes)
-        offset = segment.bytes
-        segment.write(_line(replace(record, figures=()) if record.figures else record, state))
-        segment.index.add(record, offset, segment.bytes - offset)
+        else:
+            segment.unwritten += 1
+        line = _line(replace(record, figures=()) if record.figures else record, state)
+        offset = segment.size
+        segment.add(line, hold=not self._at_once and state is None)
+        segment.index.add(record, offset, segment.size - offset, hold_figures=not self._at_once)
         segment.records += 1
-        segment.states.count(segment.bytes - offset, full=record.full)
+        segment.states.count(segment.size - offset, full=record.full)
+        if segment.index.is_due(record):
+            segment.write()
+            segment.index.write()
 
 
 def _line(record: Record, state: Iterable[bytes] | None) -> Iterator[bytes | bytearray]:
@@ -178,21 +187,31 @@ class _Segment:
         self._plugins = plugins
         self.file = -1
         self.index: IndexWriter
-        self.bytes = self.records = 0
+        self.records = self.unwritten = 0
+        """All of the segment, and those that are not in the file yet."""
         self.states = WholeStates(full_every)
+        self._written = 0
+        self._held = bytearray()
+
+    @property
+    def size(self) -> int:
+        """The size of the file, once all is written."""
+        return self._written + len(self._held)
 
     def open_next(self, most_before: int) -> None:
         """Begin the next segment; of those before it so many bytes stay, the newest."""
+        if self.file >= 0:
+            self.write()
         self.close()
         there = files_of(self._folder, self._loop)
         number = number_of(there[-1]) + 1 if there else 1
         _delete_oldest(there, most_before)
         path = self._folder / f"{self._loop}-{number:04d}.jsonl"
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        self.bytes = self.records = 0
+        self._written = self.records = 0
         header = Header(SCHEMA, self._loop, number, self._origin, self._plugins)
         try:
-            self.write((msgspec.json.encode(header) + b"\n",))
+            self._put((msgspec.json.encode(header) + b"\n",))
         except OSError:
             os.close(self.file)  # there is no index yet
             self.file = -1
@@ -200,26 +219,54 @@ class _Segment:
             raise
         self.index = IndexWriter(path)
 
-    def write(self, line: Iterable[bytes | bytearray]) -> None:
-        """Write the pieces of a line, all or none."""
-        start = self.bytes
-        try:
+    def add(self, line: Iterable[bytes | bytearray], *, hold: bool) -> None:
+        """Write a line that comes in pieces, or hold it to be written with others."""
+        if hold:
             for piece in line:
+                self._held += piece
+            return
+        self.write()
+        self._put(line)
+        self.unwritten = 0
+
+    def write(self) -> None:
+        """Write what is held."""
+        held, self._held = self._held, bytearray()
+        try:
+            self._put((held,))
+        except OSError:
+            self.index.forget()
+            raise
+        self.unwritten = 0
+
+    def _put(self, pieces: Iterable[bytes | bytearray]) -> None:
+        """Write lines, all or none."""
+        start = self._written
+        try:
+            for piece in pieces:
                 rest: bytes | bytearray | memoryview = piece
                 while rest:
                     written = os.write(self.file, rest)
                     rest = memoryview(rest)[written:] if written < len(rest) else b""
-                    self.bytes += written
+                    self._written += written
         except BaseException:
             # A torn line would make the segment unreadable.
             os.ftruncate(self.file, start)
-            self.bytes = start
+            self._written = start
             raise
 
     def end(self) -> None:
-        """Write the last line, where a segment is open."""
+        """Write what is held, and the last line, where a segment is open."""
         if self.file >= 0:
-            self.write((msgspec.json.encode(End(self.records)) + b"\n",))
+            self.write()
+            self._put((msgspec.json.encode(End(self.records)) + b"\n",))
+
+    def give_up(self) -> int:
+        """Close after a failure, and return how many records are lost."""
+        lost, self.unwritten = self.unwritten, 0
+        self._held.clear()
+        self.close()
+        return lost
 
     def close(self) -> None:
         if self.file >= 0:
