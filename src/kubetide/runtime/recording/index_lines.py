@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, overload
 from zlib import crc32
 
+from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Instant, seconds
@@ -64,10 +65,13 @@ def checksum(subject: str) -> bytes:
 
 def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
     """Return the entry of a record. For a subject within another (a container of a VPA) it holds both."""
-    if not record.reasons:
-        return Entry(path, offset, length, record.now, record.tick, record.full, b"", record.has_memory)
+    about = b"".join(_checksums(record.reasons))
+    return Entry(path, offset, length, record.now, record.tick, record.full, about, record.has_memory)
+
+
+def _checksums(reasons: Iterable[Reason]) -> list[bytes]:
     subjects: set[str] = set()
-    for reason in record.reasons:
+    for reason in reasons:
         subjects.add(reason.subject)
         if reason.subject.count("/") > 1:
             subjects.add("/".join(reason.subject.split("/", 2)[:2]))
@@ -75,8 +79,7 @@ def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
             named = reason.fields.get(field)
             if isinstance(named, str):
                 subjects.add(named)
-    about = b"".join(sorted(map(checksum, subjects)))
-    return Entry(path, offset, length, record.now, record.tick, record.full, about, record.has_memory)
+    return sorted(map(checksum, subjects))
 
 
 class Entries(Sequence[Entry]):
@@ -92,7 +95,8 @@ class Entries(Sequence[Entry]):
     def of(cls, entries: Iterable[Entry]) -> Self:
         """Return these entries."""
         there = list(entries)
-        return cls([_line(one) + b" " for one in there], [one.path for one in there])
+        lines = [_line(one, one.offset, one.length, one.about.split()) + b" " for one in there]
+        return cls(lines, [one.path for one in there])
 
     @classmethod
     def joined(cls, parts: Sequence[Entries]) -> Self:
@@ -161,10 +165,9 @@ def read_index(segment: Path) -> Entries:
     return Entries(lines, [segment] * len(lines))
 
 
-def _line(one: Entry) -> bytes:
-    about = b" ".join(one.about.split()) if one.about else b""
+def _line(one: Entry | Record, offset: int, length: int, checksums: Sequence[bytes]) -> bytes:
     holds = _WHOLE if one.full else _MEMORY if one.has_memory else _CHANGES
-    return b"%d %d %d %d %s %s" % (one.offset, one.length, one.now, one.tick, holds, about)
+    return b"%d %d %d %d %s %s" % (offset, length, one.now, one.tick, holds, b" ".join(checksums))
 
 
 class IndexWriter:
@@ -189,15 +192,16 @@ class IndexWriter:
             self._add_figures(record, hold=hold_figures)
         if not self._lines:
             self._since = record.now
-        self._lines.append(_line(entry_of(record, self._segment, offset, length)))
+        checksums = [one.strip() for one in _checksums(record.reasons)] if record.reasons else ()
+        self._lines.append(_line(record, offset, length, checksums))
 
     def is_due(self, record: Record) -> bool:
         """Return whether what was taken is to be written now, behind the last record."""
         return record.full or record.now - self._since >= _TOGETHER or len(self._lines) >= _AT_ONCE
 
-    def forget(self) -> None:
-        """Drop what was taken: the records could not be written."""
-        self._lines.clear()
+    def forget(self, size: int) -> None:
+        """Drop what was taken of records behind that size of the segment: they could not be written."""
+        self._lines = [line for line in self._lines if int(line.split(b" ", 1)[0]) < size]
         if self._figures is not None:
             self._figures.forget()
 

@@ -150,9 +150,14 @@ class RecordWriter:
             segment.open_next(self._max_bytes - self._segment_bytes)
         else:
             segment.unwritten += 1
-        line = _line(replace(record, figures=()) if record.figures else record, state)
         offset = segment.size
-        segment.add(line, hold=not self._at_once and state is None)
+        plain = replace(record, figures=()) if record.figures else record
+        if state is None:
+            segment.hold(plain)
+            if self._at_once:
+                segment.write()
+        else:
+            segment.write(_pieces(plain, state))
         segment.index.add(record, offset, segment.size - offset, hold_figures=not self._at_once)
         segment.records += 1
         segment.states.count(segment.size - offset, full=record.full)
@@ -161,14 +166,7 @@ class RecordWriter:
             segment.index.write()
 
 
-def _line(record: Record, state: Iterable[bytes] | None) -> Iterator[bytes | bytearray]:
-    if state is None:
-        # In place: the line of a whole state has tens of megabytes.
-        line = bytearray()
-        _encoder.encode_into(record, line)
-        line += b"\n"
-        yield line
-        return
+def _pieces(record: Record, state: Iterable[bytes]) -> Iterator[bytes]:
     begin, _, rest = _encoder.encode(replace(record, state=msgspec.Raw(b"null"))).partition(_PLACE)
     yield begin + _PLACE.removesuffix(b"null")
     yield from state
@@ -219,23 +217,19 @@ class _Segment:
             raise
         self.index = IndexWriter(path)
 
-    def add(self, line: Iterable[bytes | bytearray], *, hold: bool) -> None:
-        """Write a line that comes in pieces, or hold it to be written with others."""
-        if hold:
-            for piece in line:
-                self._held += piece
-            return
-        self.write()
-        self._put(line)
-        self.unwritten = 0
+    def hold(self, record: Record) -> None:
+        """Take a record, to be written with others."""
+        _encoder.encode_into(record, self._held, len(self._held))
+        self._held += b"\n"
 
-    def write(self) -> None:
-        """Write what is held."""
+    def write(self, line: Iterable[bytes] = ()) -> None:
+        """Write what is held, and a line that comes in pieces."""
         held, self._held = self._held, bytearray()
         try:
             self._put((held,))
+            self._put(line)
         except OSError:
-            self.index.forget()
+            self.index.forget(self._written)
             raise
         self.unwritten = 0
 
