@@ -177,11 +177,15 @@ class Settlement(msgspec.Struct, eq=False):
     withheld: bool = False
     held: bool = False
     kept: bool = False
+    made: Json | None = None
+    """The patch, once somebody has asked for it."""
 
     @property
     def patch(self) -> Json:
-        """A merge patch of the status, empty if nothing changed."""
-        return patch_of(self.status, self.changes)
+        """A merge patch of the status, empty if nothing changed; it is written and recorded."""
+        if self.made is None:
+            self.made = patch_of(self.status, self.changes)
+        return self.made
 
     @property
     def is_quiet(self) -> bool:

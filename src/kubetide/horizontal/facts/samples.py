@@ -69,17 +69,11 @@ class Sample(NamedTuple):
 def checked(samples: PodSamples) -> PodSamples:
     """Return the samples if their columns are consistent. Raises: MetricsError."""
     pods, containers = len(samples.names), len(samples.containers)
-    lengths = (
-        len(samples.namespaces),
-        len(samples.timestamp_ns),
-        len(samples.window_ns),
-        len(samples.first) - 1,
-    )
-    used = [len(column) for usage in samples.usage.values() for column in (usage.milli, usage.present)]
-    if (
-        set(lengths) != {pods}
-        or any(length != containers for length in used)
-        or samples.first[-1] != containers
+    if not (
+        len(samples.namespaces) == len(samples.timestamp_ns) == len(samples.window_ns) == pods
+        and len(samples.first) == pods + 1
+        and samples.first[-1] == containers
+        and all(len(one.milli) == len(one.present) == containers for one in samples.usage.values())
     ):
         raise MetricsError(f"the samples of {pods} pods have columns of other lengths")
     return samples
