@@ -24,8 +24,8 @@ def usage(world):
     """Milli-CPU and bytes by pod, of the newest step."""
     found = world.model.usage(world.clock.time)
     return {
-        name: (round(cpu, 6), memory)
-        for name, cpu, memory in zip(found.layout.names, found.cpu_milli, found.memory, strict=True)
+        name: (cpu / 1e6, memory)
+        for name, cpu, memory in zip(found.layout.names, found.cpu_nano, found.memory, strict=True)
     }
 
 

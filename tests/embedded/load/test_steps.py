@@ -59,7 +59,7 @@ def history(first, second, happens, *, disturbed):
         columns |= {
             f"of_{name}": one for name, one in msgspec.structs.asdict(columns.pop("resources")).items()
         }
-        columns |= {"cpu": used.cpu_milli, "memory": used.memory, "requests": used.requests}
+        columns |= {"cpu": used.cpu_nano, "memory": used.memory, "requests": used.requests}
         seen.append(({name: one.tolist() for name, one in columns.items()}, world.model.cpu_used_milli))
         match happens.get(step):
             case "more":

@@ -179,14 +179,10 @@ def _cut(layout: Layout, namespace: str, labels: str, step: Duration) -> _View:
 def _by_container(usage: Usage) -> tuple[Int64Vector, Int64Vector]:
     """Nano-CPU and bytes of each container."""
     layout = usage.layout
-    working = (
-        np.rint(usage.cpu_milli * _NANO_PER_MILLI).astype(np.int64),
-        np.rint(usage.memory).astype(np.int64),
-    )
     if len(layout.workers) == len(layout.containers):
-        return working  # each pod has one container
+        return usage.cpu_nano, usage.memory  # each pod has one container
     nano, memory = layout.idle_nano.copy(), layout.idle_memory.copy()
-    nano[layout.workers], memory[layout.workers] = working
+    nano[layout.workers], memory[layout.workers] = usage.cpu_nano, usage.memory
     return nano, memory
 
 

@@ -28,11 +28,12 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration, Instant, seconds
-from kubetide.units.vectors import Float64Vector
+from kubetide.units.vectors import Float64Vector, Int64Vector
 from kubetide.watching import Informer
 
 DEFAULT_STEP = seconds(15)
 
+_NANO_PER_MILLI = 1_000_000
 _MOST_STEPS = 32
 _MOST_VALUES = 1 << 14
 """So many steps, and values in a column of pods, are worked out together: more costs no less."""
@@ -44,7 +45,7 @@ class Usage(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         end: When the step ended.
         layout: Which pods, and how their containers lie.
-        cpu_milli: (pods,) milli-CPU of the working container.
+        cpu_nano: (pods,) nano-CPU of the working container, as a kubelet reports it.
         memory: (pods,) its bytes.
         service: (pods,) number of the service that a pod belongs to; the number of services for none.
         serving: (pods,) whether the pod takes requests.
@@ -54,8 +55,8 @@ class Usage(msgspec.Struct, frozen=True, eq=False):
 
     end: Instant
     layout: Layout
-    cpu_milli: Float64Vector
-    memory: Float64Vector
+    cpu_nano: Int64Vector
+    memory: Int64Vector
     service: NDArray[np.int64]
     serving: NDArray[np.bool_]
     requests: Float64Vector
@@ -299,15 +300,15 @@ class ServiceLoad:
                 steps,
                 service,
                 steps.pods.serving[layout.rows],
-                steps.cpu.take(layout.rows, axis=1),
-                steps.memory.take(layout.rows, axis=1),
+                _whole(steps.cpu.take(layout.rows, axis=1) * _NANO_PER_MILLI),
+                _whole(steps.memory.take(layout.rows, axis=1)),
                 steps.worked.take(layout.rows, axis=1) / self._request_milli_s[service],
             )
         self._recent.append(
             Usage(
                 end=end,
                 layout=layout,
-                cpu_milli=visible.cpu[at],
+                cpu_nano=visible.cpu_nano[at],
                 memory=visible.memory[at],
                 service=visible.service,
                 serving=visible.serving,
@@ -324,9 +325,13 @@ class _Visible(NamedTuple):
     steps: Steps
     service: NDArray[np.int64]
     serving: NDArray[np.bool_]
-    cpu: Float64Matrix
-    memory: Float64Matrix
+    cpu_nano: NDArray[np.int64]
+    memory: NDArray[np.int64]
     requests: Float64Matrix
+
+
+def _whole(values: Float64Matrix) -> NDArray[np.int64]:
+    return np.rint(values).astype(np.int64)
 
 
 def _bursts_of(services: Sequence[Service]) -> list[int]:

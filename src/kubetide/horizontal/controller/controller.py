@@ -275,6 +275,8 @@ class HorizontalController(BaseLoop):
             *intents(self._state, now, kind_of),
             *of_targets(self._state, self._board.intents(), kind_of),
         )
+        if not (coming or self._forecast):
+            return
         found = {(intent.workload, intent.source): intent for intent in coming}
         for workload, source in sorted(self._forecast - found.keys()):
             self._board.withdraw(workload, source)

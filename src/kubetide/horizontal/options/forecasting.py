@@ -217,9 +217,11 @@ def of_targets(state: State, intents: Sequence[Intent], kind_of: Callable[[Autos
     """Return intents about HPAs as intents about their targets; ``kind_of`` as in ``intents``."""
     found = []
     for intent in intents:
+        if intent.workload.kind != "HorizontalPodAutoscaler":
+            continue
         key = intent.workload.namespace, intent.workload.name
         spec = state.specs.get(key)
-        if intent.workload.kind != "HorizontalPodAutoscaler" or spec is None:
+        if spec is None:
             continue
         workload = Workload(key[0], kind_of(spec), spec.target)
         found.append(replace(intent, workload=workload, source=OF_HPA, start=pod_start(state, key)))
