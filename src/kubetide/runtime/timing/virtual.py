@@ -56,7 +56,24 @@ class _Soon(msgspec.Struct, eq=False):
         return self.dropped
 
 
-_Timer = asyncio.TimerHandle | asyncio.Future[None]
+class _Later(_Soon):
+    """What is called back at a time: a TimerHandle, as ``_Soon``."""
+
+    at_ns: int = 0
+    note_cancelled: Callable[[], None] = lambda: None
+
+    def cancel(self) -> None:
+        """Drop the call."""
+        if not self.dropped:
+            self.dropped = True
+            self.note_cancelled()
+
+    def when(self) -> float:
+        """Return the loop's time of the call."""
+        return self.at_ns / 1e9
+
+
+_Timer = _Later | asyncio.Future[None]
 """What a timer wakes: a callback, or a task that sleeps."""
 _Ready = asyncio.Handle | _Soon | asyncio.Future[None]
 
@@ -64,8 +81,8 @@ _Ready = asyncio.Handle | _Soon | asyncio.Future[None]
 class IntegerTimeLoop(asyncio.BaseEventLoop):
     """An event loop whose time is a count of nanoseconds that moves only from timer to timer.
 
-    It builds on three private names of ``BaseEventLoop`` (``_ready``, ``_stopping``,
-    ``_timer_handle_cancelled``); those that inherit replace ``_run_once``. Tests hold them for each Python.
+    It builds on two private names of ``BaseEventLoop`` (``_ready``, ``_stopping``); those that inherit replace
+    ``_run_once``. Tests hold them for each Python.
     """
 
     _ready: deque[_Ready]
@@ -131,13 +148,11 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         if self._shut:
             raise RuntimeError("Event loop is closed")
-        handle = asyncio.TimerHandle(when_ns / 1e9, callback, args, self, context)
+        found = copy_context() if context is None else context
+        handle = _Later(callback, args, found, at_ns=when_ns, note_cancelled=self._note_cancelled)
         self._timers_set += 1
         heappush(self._timers, (when_ns, self._timers_set, handle))
-        return handle
-
-    def _timer_handle_cancelled(self, _handle: asyncio.TimerHandle) -> None:
-        self._note_cancelled()
+        return handle  # type: ignore[return-value]  # it has what callers use of a TimerHandle
 
     def _note_cancelled(self) -> None:
         # A timer that has fired may be cancelled too, so this counts some that are not in the heap:
