@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.configuration.config import ConfigError, make_config
 from kubetide.runtime.configuration.vpa_flags import PROGRAMS, vpa_config
 from kubetide.units.time import minutes, seconds
@@ -45,6 +46,34 @@ def test_flags_are_read_as_go_reads_them():
     assert (config.run.leader_elect, config.run.kube_api_burst, config.run.out) == (True, 75, "here")
 
 
+@pytest.mark.parametrize(
+    ("name", "lease"), [("vpa-recommender", "vpa-recommender-lease"), ("vpa-updater", "vpa-updater-lease")]
+)
+def test_the_flags_of_upstreams_chart_are_taken(name, lease):
+    """It names a Lease in its own namespace, which its roles allow; the updater's is not the program's default."""
+    config = vpa_config(
+        name,
+        [
+            "--stderrthreshold=info",
+            "--leader-elect=true",
+            "--leader-elect-resource-namespace=autoscaling",
+            f"--leader-elect-resource-name={lease}",
+            "--leader-elect-lease-duration=15s",
+            "--leader-elect-renew-deadline=10s",
+            "--leader-elect-retry-period=2s",
+            "--v=4",
+        ],
+    )
+    assert (config.run.leader_elect, config.run.leader_elect_resource_name) == (True, lease)
+    assert config.loops.of(NodesSettings).namespace == "autoscaling"
+
+
+def test_all_replicas_of_the_admission_controller_answer():
+    """It has no leader, so a flag of one is a mistake, as with upstream's."""
+    with pytest.raises(ConfigError, match="takes no Lease"):
+        vpa_config("vpa-admission-controller", ["--leader-elect=true"])
+
+
 def test_bare_names_are_those_of_the_program():
     """A flag of `kubetide run` that begins with vpa- has upstream's name here."""
     config = vpa_config("vpa-admission-controller", ["--port=9443", "--address=:1"])
@@ -57,7 +86,7 @@ def test_bare_names_are_those_of_the_program():
     [
         ("--evicton-tolerance=1", "vpa-updater has no such flag"),
         ("--eviction-tolerance", "a value is missing"),
-        ("--leader-elect-resource-name=mine", "only vpa-updater is supported"),
+        ("--leader-elect-resource-lock=endpoints", "only leases is supported"),
         ("--leader-elect=perhaps", "takes true or false"),
         ("--feature-gates=Mine=true", "unknown gate 'Mine'"),
         ("word", "belongs to no flag"),

@@ -75,7 +75,7 @@ _WITHOUT_EFFECT: Final = frozenset(
 )
 """Upstream's flags that change nothing here."""
 
-_OTHER_NAMES: Final = MappingProxyType(
+_HISTORY: Final = MappingProxyType(
     {
         "password": "prometheus-password",
         "prometheus-address": "prometheus-url",
@@ -84,6 +84,9 @@ _OTHER_NAMES: Final = MappingProxyType(
     }
 )
 """Settings of `kubetide run` by the names that upstream's recommender has for them."""
+
+_LOCK: Final = "leader-elect-resource-lock"
+_LEASE_NAMESPACE: Final = "leader-elect-resource-namespace"
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
@@ -111,11 +114,6 @@ def vpa_config(
         "kube-api-burst": 100,
         "address": program.address,
     }
-    fixed = {
-        "leader-elect-resource-lock": "leases",
-        "leader-elect-resource-name": entry.lease,
-        "leader-elect-resource-namespace": "kube-system",
-    }
     if program.loop == "recommender":
         # Upstream's recommends also what an HPA scales on.
         values[run_name("leave-to-hpa")] = False
@@ -123,13 +121,17 @@ def vpa_config(
         values |= {flag: environment[name] for flag, name in variables.items() if environment.get(name)}
     for flag, value in _pairs(arguments, program.loop):
         setting = run_name(flag)
-        if flag in fixed:
-            if value != fixed[flag]:
-                raise ConfigError(f"--{flag}={value}: only {fixed[flag]} is supported; leave the flag out")
+        if flag.startswith("leader-elect") and not entry.lease:
+            raise ConfigError(f"--{flag}: {name} takes no Lease; all of its replicas answer")
+        if flag == _LOCK:
+            if value != "leases":
+                raise ConfigError(f"--{flag}={value}: only leases is supported; leave the flag out")
+        elif flag == _LEASE_NAMESPACE:
+            values["namespace"] = value
         elif flag == "kube-api-burst":
             values[flag] = _whole(flag, str(value))
-        elif program.loop == "recommender" and flag in _OTHER_NAMES:
-            values[_OTHER_NAMES[flag]] = value
+        elif program.loop == "recommender" and flag in _HISTORY:
+            values[_HISTORY[flag]] = value
         elif setting in entry.flags.fields or is_setting(flag):
             values[setting if setting in entry.flags.fields else flag] = value
         elif flag not in _WITHOUT_EFFECT:
