@@ -9,6 +9,7 @@ import ssl
 from contextlib import asynccontextmanager, suppress
 
 import aiohttp
+import msgspec
 import pytest
 from tests.cluster.served import served
 from tests.loops import run_alone
@@ -172,6 +173,21 @@ def test_the_updater_is_reported_that_pods_are_answered_for():
         return world.controller.failures, world.controller.last_failure
 
     assert bench(story) == (0, "")
+
+
+def test_the_lease_waits_for_the_webhook():
+    """Without the webhook no lease is renewed: pods that the updater evicts would come back unchanged."""
+
+    async def story(world):
+        async def refused():
+            return world.controller.failures > 2
+
+        await world.until(refused)
+        return (await world.cluster.list(LEASES)).items, world.controller.last_failure
+
+    leases, failure = bench(story, msgspec.structs.replace(HERE, webhook_timeout_seconds=60))
+    assert not leases
+    assert "timeoutSeconds" in failure
 
 
 def test_a_run_that_only_advises_registers_nothing():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from kubetide.loop import Answers, BaseLoop
 from kubetide.objects.base import Json
@@ -108,15 +108,23 @@ class AdmissionController(BaseLoop):
         await self._read_scales()
         if not self.listening.is_set():
             await self._listen()
-        for step in (self._renew, self._register, self._renew_lease):
-            try:
-                await step()
-            except Withheld:
-                continue
-            except (ApiError, CertificateError) as error:
-                self.failures += 1
-                self.last_failure = str(error)
-                self._tell(f"admission: {error}")
+        await self._try(self._renew)
+        # The updater evicts pods while the lease is fresh: they must come back through the webhook.
+        if await self._try(self._register):
+            await self._try(self._renew_lease)
+
+    async def _try(self, step: Callable[[], Awaitable[None]]) -> bool:
+        """Return whether a step came to its end; what it fails by is counted, and the next tick tries it again."""
+        try:
+            await step()
+        except Withheld:
+            return False
+        except (ApiError, CertificateError) as error:
+            self.failures += 1
+            self.last_failure = str(error)
+            self._tell(f"admission: {error}")
+            return False
+        return True
 
     async def close(self) -> None:
         """Stop listening."""
