@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 
+import msgspec
 import pytest
 from cryptography import x509
 
@@ -96,11 +98,53 @@ def test_brought_files_must_all_be_there(tmp_path):
         given.current(START)
 
 
+def brought(tmp_path, **files):
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    paths = {
+        flag: str(tmp_path / name)
+        for flag, name in (("client_ca_file", "ca"), ("tls_cert_file", "cert"), ("tls_private_key", "key"))
+    }
+    return Settings(**paths)
+
+
+def test_who_does_not_register_needs_no_authority(tmp_path):
+    """Certificate and key are enough where somebody else writes the webhook, as upstream's chart does."""
+    settings = brought(tmp_path, cert=b"CERT", key=b"KEY")
+    elsewhere = msgspec.structs.replace(settings, register_webhook=False)
+    assert Given(elsewhere).current(START) == Pems(b"", b"CERT", b"KEY")
+    with pytest.raises(CertificateError, match=r"--client-ca-file=.*give all three files"):
+        Given(settings).current(START)
+
+
+def test_a_file_that_is_being_written_is_not_used(tmp_path):
+    """An empty authority in the webhook would keep the API server from asking."""
+    with pytest.raises(CertificateError, match=r"--client-ca-file=.*the file is empty"):
+        Given(brought(tmp_path, ca=b"", cert=b"CERT", key=b"KEY")).current(START)
+
+
+def greeted(context):
+    """Give the certificate that a server with this context shows."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    client = trusting.wrap_bio(to_client, to_server)
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(3):
+        for end in (client, server):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    return ssl.DER_cert_to_PEM_cert(client.getpeercert(binary_form=True))
+
+
 def test_a_key_that_does_not_fit_is_refused():
-    """With the names of both flags."""
+    """With the names of both flags; the server goes on with the pair that it has."""
     one, other = Made(["x"]).current(START), Made(["x"]).current(START)
+    context = server_context(Settings())
+    load(context, one)
     with pytest.raises(CertificateError, match="--tls-cert-file and --tls-private-key"):
-        load(server_context(Settings()), Pems(one.bundle, one.certificate, other.key))
+        load(context, Pems(one.bundle, other.certificate, one.key))
+    assert greeted(context) == one.certificate.decode()
 
 
 @pytest.mark.parametrize(
@@ -119,8 +163,23 @@ def test_cipher_suites_are_named_as_upstream_does(suite, name):
     assert name in {cipher["name"] for cipher in context.get_ciphers()}
 
 
+@pytest.mark.parametrize("separator", [",", ":"])
+def test_suites_are_listed_as_upstream_takes_them(separator):
+    """Commas or colons; those of TLS 1.3 may be among them, and are on in any case."""
+    suites = separator.join(("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"))
+    of_1_2 = [
+        one["name"]
+        for one in server_context(Settings(tls_ciphers=suites)).get_ciphers()
+        if one["protocol"] != "TLSv1.3"
+    ]
+    assert of_1_2 == ["ECDHE-RSA-AES128-GCM-SHA256"]
+    alone = server_context(Settings(tls_ciphers="TLS_AES_128_GCM_SHA256"))
+    assert "TLS_AES_128_GCM_SHA256" in {one["name"] for one in alone.get_ciphers()}
+
+
 def test_versions_and_bad_ciphers():
-    """The least version is that of the flag; a suite that nobody knows is an error."""
+    """The least version is that of the flag, 1.2 where it is empty; a suite that nobody knows is an error."""
     assert server_context(Settings(min_tls_version="tls1_3")).minimum_version == ssl.TLSVersion.TLSv1_3
+    assert server_context(Settings(min_tls_version="")).minimum_version == ssl.TLSVersion.TLSv1_2
     with pytest.raises(CertificateError, match="--tls-ciphers=NONSENSE"):
         server_context(Settings(tls_ciphers="NONSENSE"))

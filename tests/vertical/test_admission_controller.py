@@ -96,7 +96,7 @@ class Bench:
         return await self.client.create(PODS, body, **HOME)
 
 
-def bench(story, settings=HERE, *, acting=True):
+def bench(story, settings=HERE, *, acting=True, on_problem=lambda _: None):
     async def main(clock):
         async with (
             HttpCaller() as caller,
@@ -106,7 +106,9 @@ def bench(story, settings=HERE, *, acting=True):
             await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, DEFINITION)
             inner = client if acting else guarded_cluster(client, Advice())
             caches = Caches(inner, clock)
-            controller = AdmissionController(inner, clock, settings, caches=caches, host="127.0.0.1")
+            controller = AdmissionController(
+                inner, clock, settings, caches=caches, host="127.0.0.1", on_problem=on_problem
+            )
             async with running(controller, caches, clock):
                 return await story(Bench(clock, cluster, client, controller))
 
@@ -173,6 +175,21 @@ def test_the_updater_is_reported_that_pods_are_answered_for():
         return world.controller.failures, world.controller.last_failure
 
     assert bench(story) == (0, "")
+
+
+def test_labels_that_cannot_be_read_are_left_out():
+    """The webhook is registered without them, and somebody hears of it."""
+    said = []
+
+    async def story(world):
+        await world.until(world.registered)
+        return (await world.cluster.get(MUTATING_WEBHOOKS, "vpa-webhook-config")).metadata.labels
+
+    settings = msgspec.structs.replace(HERE, webhook_labels="team")
+    assert not bench(story, settings, on_problem=said.append)
+    assert said == [
+        "admission: the webhook is registered without labels: webhook-labels: 'team' is no label: write key:value"
+    ]
 
 
 def test_the_lease_waits_for_the_webhook():

@@ -14,7 +14,7 @@ from kubetide.objects.limit_range import LimitRange
 from kubetide.objects.vpa import PodRecommendation
 from kubetide.units.quantity import Quantity
 from kubetide.vertical.admission.decide import MAX_BODY, admit, reply
-from kubetide.vertical.admission.registration import webhook_configuration
+from kubetide.vertical.admission.registration import read_labels, webhook_configuration
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.admission.state import State
 from kubetide.vertical.flags import read_flags, read_gates
@@ -324,8 +324,8 @@ def test_flags_are_read_as_upstreams_parser_does():
 
 def test_the_webhook_is_that_of_upstream():
     """Name, rules, failure policy, time-out and selector are what dashboards and policies look for."""
-    settings = Settings(webhook_labels='"a:b"', webhook_port="8443")
-    found = webhook_configuration(settings, b"PEM", "vpa", 8000)
+    settings = Settings(webhook_port="8443")
+    found = webhook_configuration(settings, b"PEM", "vpa", 8000, read_labels('"a:b"'))
     [hook] = found["webhooks"]
     assert found["metadata"] == {"name": "vpa-webhook-config", "labels": {"a": "b"}}
     assert hook["name"] == "vpa.k8s.io"
@@ -339,5 +339,5 @@ def test_the_webhook_is_that_of_upstream():
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [""]}
     ]
     by_url = Settings(register_by_url=True, webhook_address="https://10.0.0.1", webhook_port="8443")
-    [hook] = webhook_configuration(by_url, b"", "vpa", 8000)["webhooks"]
+    [hook] = webhook_configuration(by_url, b"", "vpa", 8000, {})["webhooks"]
     assert hook["clientConfig"]["url"] == "https://10.0.0.1:8443"

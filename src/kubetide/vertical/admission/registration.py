@@ -6,6 +6,7 @@ Source: vertical-pod-autoscaler 1.8.1, pkg/admission-controller/config.go.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Final
 
 from kubetide.objects.base import Json
@@ -19,19 +20,18 @@ IN_PROCESS: Final = "https://vpa-webhook.in-process"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
-def webhook_configuration(settings: Settings, bundle: bytes, namespace: str, port: int) -> Json:
+def webhook_configuration(
+    settings: Settings, bundle: bytes, namespace: str, port: int, labels: Mapping[str, str]
+) -> Json:
     """Return the configuration for new pods, and for created or changed VPA objects.
 
     Args:
         bundle: PEM of the authorities that the server's certificate may be signed by.
         namespace: Of the service ``--webhook-service``.
         port: Where the controller listens: that of a URL for which ``--webhook-port`` says none.
-
-    Raises: ValueError for labels that cannot be read.
+        labels: Of the configuration, as ``read_labels`` returns them.
     """
-    metadata: Json = {"name": NAME}
-    if settings.webhook_labels:
-        metadata["labels"] = read_labels(settings.webhook_labels)
+    metadata: Json = {"name": NAME, **({"labels": labels} if labels else {})}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
@@ -68,7 +68,7 @@ def read_labels(text: str) -> dict[str, str]:
     labels = {}
     for part in filter(None, text.strip('"').split(",")):
         key, colon, value = part.partition(":")
-        if not colon or not key:
+        if not colon or not key.strip():
             raise ValueError(f"webhook-labels: {part!r} is no label: write key:value")
         labels[key.strip()] = value.strip()
     return labels

@@ -16,17 +16,18 @@ class Settings(msgspec.Struct, frozen=True):
     """Each field is the flag of the same name.
 
     Attributes:
-        client_ca_file, tls_cert_file, tls_private_key: PEM files; where they are missing, certificates are made.
+        client_ca_file, tls_cert_file, tls_private_key: PEM files; where all are missing, certificates are made. The
+            first one is read only to register the webhook.
         reload_cert: Read the files again when they change, and write a changed authority into the webhook.
-        tls_ciphers: Names of cipher suites, separated by commas; empty for the library's.
-        min_tls_version: ``tls1_2`` or ``tls1_3``.
+        tls_ciphers: Names of cipher suites, separated by commas or colons; empty for the library's.
+        min_tls_version: ``tls1_2`` or ``tls1_3``; empty is the former.
         port, address: Where reviews are answered (HTTPS), and where metrics are.
         webhook_service, webhook_address, webhook_port, register_by_url: How the API server reaches the webhook; address
             and port are those of the URL.
         webhook_timeout_seconds: 1 to 30.
         webhook_failure_policy_fail: Whether pods are refused while the webhook does not answer.
         register_webhook: Whether the webhook configuration is written.
-        webhook_labels: ``key:value`` pairs of it, separated by commas.
+        webhook_labels: ``key:value`` pairs of it, separated by commas; none of them holds if one cannot be read.
         status_lease_name, status_lease_namespace, status_lease_update_interval: The lease that shows the updater
             that pods are answered for.
         max_allowed_cpu_boost: Cap of a boosted CPU request, ``0`` for none.
@@ -68,6 +69,6 @@ class Settings(msgspec.Struct, frozen=True):
             )
         if self.status_lease_update_interval <= 0:
             raise ValueError("status-lease-update-interval must be greater than 0")
-        if self.min_tls_version not in {"tls1_2", "tls1_3"}:
+        if self.min_tls_version not in {"", "tls1_2", "tls1_3"}:
             raise ValueError(f"min-tls-version must be tls1_2 or tls1_3, not {self.min_tls_version!r}")
         Quantity.parse(self.max_allowed_cpu_boost)

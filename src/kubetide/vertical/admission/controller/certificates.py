@@ -5,6 +5,7 @@ Needs the extra ``kubetide[tls]`` where they are made.
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ _SERVER_LIFE: Final = timedelta(days=30)
 _EARLY: Final = timedelta(hours=1)
 """How long before now a certificate begins: clocks of machines differ."""
 
-_VERSIONS = {"tls1_2": ssl.TLSVersion.TLSv1_2, "tls1_3": ssl.TLSVersion.TLSv1_3}
+_VERSIONS = {"": ssl.TLSVersion.TLSv1_2, "tls1_2": ssl.TLSVersion.TLSv1_2, "tls1_3": ssl.TLSVersion.TLSv1_3}
 
 
 class CertificateError(KubetideError):
@@ -31,7 +32,10 @@ class CertificateError(KubetideError):
 
 
 class Pems(NamedTuple):
-    """PEM: the CA certificates that clients must trust, the server's certificate, its key."""
+    """PEM: the CA certificates that clients must trust, the server's certificate, its key.
+
+    ``bundle`` is empty where somebody else registers the webhook.
+    """
 
     bundle: bytes
     certificate: bytes
@@ -50,24 +54,33 @@ class Given:
     """Certificates in files, read again on each call."""
 
     def __init__(self, settings: Settings) -> None:
-        self._paths = [
-            Path(name) for name in (settings.client_ca_file, settings.tls_cert_file, settings.tls_private_key)
-        ]
+        self._authority = Path(settings.client_ca_file)
+        self._certificate = Path(settings.tls_cert_file)
+        self._key = Path(settings.tls_private_key)
+        self._registers = settings.register_webhook
 
     def exist(self) -> bool:
         """Return whether any of the files exists."""
-        return any(path.exists() for path in self._paths)
+        return any(path.exists() for path in (self._authority, self._certificate, self._key))
 
     def current(self, now: Instant) -> Pems:  # noqa: ARG002  # the files say how long they are good
         """Return the certificates in the files. Raises: CertificateError."""
-        found = []
-        flags = ("client-ca-file", "tls-cert-file", "tls-private-key")
-        for flag, path in zip(flags, self._paths, strict=True):
-            try:
-                found.append(path.read_bytes())
-            except OSError as error:
-                raise CertificateError(f"--{flag}={path}: {error.strerror}; give all three files") from error
-        return Pems(*found)
+        return Pems(
+            self._read("client-ca-file", self._authority) if self._registers else b"",
+            self._read("tls-cert-file", self._certificate),
+            self._read("tls-private-key", self._key),
+        )
+
+    def _read(self, flag: str, path: Path) -> bytes:
+        needs = "all three files" if self._registers else "certificate and key"
+        try:
+            found = path.read_bytes()
+        except OSError as error:
+            raise CertificateError(f"--{flag}={path}: {error.strerror}; give {needs}") from error
+        if not found:
+            # Somebody may just be writing it.
+            raise CertificateError(f"--{flag}={path}: the file is empty; give {needs}")
+        return found
 
 
 class Made:
@@ -111,15 +124,20 @@ def server_context(settings: Settings) -> ssl.SSLContext:
     """Return the listener's TLS context, without a certificate yet. Raises: CertificateError for unknown ciphers."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[settings.min_tls_version]
-    if settings.tls_ciphers:
-        names = [openssl_name(name.strip()) for name in settings.tls_ciphers.split(",") if name.strip()]
+    # Those of TLS 1.3 cannot be chosen, and all of them are always there.
+    names = [name for name in re.split(r"[,:\s]+", settings.tls_ciphers) if name and not _is_of_1_3(name)]
+    if names:
         try:
-            context.set_ciphers(":".join(names))
+            context.set_ciphers(":".join(map(openssl_name, names)))
         except ssl.SSLError as error:
             raise CertificateError(
                 f"--tls-ciphers={settings.tls_ciphers}: no cipher that can be used"
             ) from error
     return context
+
+
+def _is_of_1_3(name: str) -> bool:
+    return name.startswith("TLS_") and "_WITH_" not in name
 
 
 def openssl_name(name: str) -> str:
@@ -136,8 +154,21 @@ def openssl_name(name: str) -> str:
     return prefix + "-".join([cipher, *tail])
 
 
+def check(pems: Pems) -> None:
+    """Raise CertificateError where certificate and key cannot be used."""
+    _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pems)
+
+
 def load(context: ssl.SSLContext, pems: Pems) -> None:
-    """Use a certificate for connections from now on. Raises: CertificateError."""
+    """Use a certificate for connections from now on; a context keeps its old one if that fails.
+
+    Raises: CertificateError.
+    """
+    check(pems)
+    _load(context, pems)
+
+
+def _load(context: ssl.SSLContext, pems: Pems) -> None:
     from kubetide.serving.certificates import KeyPair, load_pair  # noqa: PLC0415  # an extra
 
     try:

@@ -19,13 +19,20 @@ from kubetide.vertical.admission.controller.certificates import (
     Given,
     Made,
     Pems,
+    check,
     load,
     server_context,
 )
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.controller.state_keeper import StateKeeper
 from kubetide.vertical.admission.decide import Answer
-from kubetide.vertical.admission.registration import IN_PROCESS, NAME, bundle_patch, webhook_configuration
+from kubetide.vertical.admission.registration import (
+    IN_PROCESS,
+    NAME,
+    bundle_patch,
+    read_labels,
+    webhook_configuration,
+)
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.controller.lease import lease_namespace, own_namespace, renew_lease
 from kubetide.watching import Caches
@@ -173,6 +180,7 @@ class AdmissionController(BaseLoop):
         pems = self._certificates.current(self._clock.now())
         if pems == self._pems:
             return
+        check(pems)
         if self._settings.register_webhook and self._registered is not None:
             # Clients trust the new authority before the first certificate of it is shown.
             await self._write_bundle(pems.bundle)
@@ -187,17 +195,25 @@ class AdmissionController(BaseLoop):
         """Write the webhook configuration once, over whatever was there."""
         if not self._settings.register_webhook or self._registered is not None:
             return
-        bundle = b"" if self._pems is None else self._pems.bundle
+        bundle, labels = b"" if self._pems is None else self._pems.bundle, self._webhook_labels()
         if self._answers is not None:
-            body = webhook_configuration(self._settings, bundle, "", 443)
+            body = webhook_configuration(self._settings, bundle, "", 443, labels)
             body["webhooks"][0]["clientConfig"] = {"url": IN_PROCESS}
         else:
-            body = webhook_configuration(self._settings, bundle, own_namespace(), self.port)
+            body = webhook_configuration(self._settings, bundle, own_namespace(), self.port, labels)
         try:
             await self._cluster.create(MUTATING_WEBHOOKS, body)
         except AlreadyExists:
             await self._write_over(body)
         self._registered = bundle
+
+    def _webhook_labels(self) -> dict[str, str]:
+        """Return the labels of the webhook; none where they cannot be read, as with upstream."""
+        try:
+            return read_labels(self._settings.webhook_labels)
+        except ValueError as error:
+            self._tell(f"admission: the webhook is registered without labels: {error}")
+            return {}
 
     async def _write_over(self, body: Json) -> None:
         """Change the configuration that is there; upstream deletes it and creates it, and its roles grant no more."""
