@@ -42,9 +42,12 @@ class Scraped:
         listening.listen(controller.name, series.on_record)
         controller._recorder = listening
 
+    def text(self):
+        return self.registry.text().decode()
+
     def values(self, *, zeros=False):
         found = {}
-        for line in self.registry.text().decode().splitlines():
+        for line in self.text().splitlines():
             if line and not line.startswith("#"):
                 name, _, value = line.rpartition(" ")
                 if zeros or value != "0":
@@ -78,7 +81,7 @@ def test_the_recommender_reports_what_it_serves_and_recommends():
     found = scraped.values()
     counted = {name: value for name, value in found.items() if "vpa_objects_count" in name}
     assert counted == {
-        'vpa_recommender_vpa_objects_count{api="v1beta2",has_recommendation="true",matches_pods="true",'
+        'vpa_recommender_vpa_objects_count{api="v1",has_recommendation="true",matches_pods="true",'
         'unsupported_config="false",update_mode="Recreate"}': 1
     }
     prefix = "vpa_recommender_"
@@ -208,20 +211,21 @@ def test_the_updater_counts_loops_without_the_lease():
 
 
 def test_the_admission_controller_counts_reviews():
-    """Each review by what it was about and came to; a pod without a VPA is not changed."""
+    """Each review by what it was about and came to; a pod without a VPA is not changed, a VPA is refused."""
     scraped = Scraped()
-    review = {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
+
+    def review(group, resource, body):
+        request = {
             "uid": "u",
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "resource": {"group": group, "version": "v1", "resource": resource},
             "namespace": "default",
             "operation": "CREATE",
-            "object": {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main"}]}},
-        },
-    }
+            "object": body,
+        }
+        return json.dumps({"request": request}).encode()
+
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main"}]}}
+    bad = {"metadata": {"name": "web"}, "spec": {"recommenders": [{"name": "a"}, {"name": "b"}]}}
 
     async def main(clock):
         cluster = EmbeddedCluster(Store(), clock, seed=1)
@@ -229,7 +233,11 @@ def test_the_admission_controller_counts_reviews():
             cluster, clock, AdmissionSettings(), caches=Caches(cluster, clock), answers=object()
         )
         AdmissionSeries(scraped.registry, controller)
-        for body in (json.dumps(review).encode(), b"not JSON"):
+        for body in (
+            review("", "pods", pod),
+            review("autoscaling.k8s.io", "verticalpodautoscalers", bad),
+            b"not JSON",
+        ):
             controller.handler.answer("application/json", body)
 
     run_virtual(main, start=START)
@@ -238,8 +246,15 @@ def test_the_admission_controller_counts_reviews():
     assert found[f'{prefix}admission_pods_total{{applied="false"}}'] == 1
     latency = f"{prefix}admission_latency_seconds_count"
     assert value_of(found, latency, resource="Pod", status="skipped") == 1
+    assert value_of(found, latency, resource="VPA", status="skipped") == 1
     assert value_of(found, latency, resource="unknown", status="error") == 1
-    assert value_of(found, f"{prefix}execution_latency_seconds_count", step="total") == 2
+    assert value_of(found, f"{prefix}execution_latency_seconds_count", step="total") == 3
+    buckets = re.findall(
+        rf'{prefix}admission_latency_seconds_bucket{{.*resource="Pod".*le="([^"]+)"', scraped.text()
+    )
+    assert " ".join(buckets) == (
+        "0.01 0.02 0.05 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 2 5 10 20 30 60 120 300 +Inf"
+    )
 
 
 def test_sizes_are_powers_of_two():

@@ -71,7 +71,7 @@ class Answer(msgspec.Struct, frozen=True):
         patch: Changes of the object, empty for none.
         refusal: The Status of a refusal; None allows.
         warnings: For whoever sent the object.
-        status, resource: Labels of the controller's own metrics.
+        status, resource: Labels of the controller's own metrics. A refusal is no error of its own.
         problem: Why a pod goes in as it is although a VPA may ask for it; for the log.
         vpa: The VPA that controls the pod, as namespace and name.
     """
@@ -199,7 +199,6 @@ def _refused(request: Request, findings: Findings) -> Answer:
         uid=request.uid,
         refusal=refusal,
         warnings=tuple(findings.warnings),
-        status="error",
         resource="VPA",
         problem=message,
     )

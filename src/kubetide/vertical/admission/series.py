@@ -14,7 +14,10 @@ from kubetide.vertical.admission.decide import Answer
 from kubetide.vertical.series import EXECUTION_SECONDS
 
 PREFIX: Final = "vpa_admission_controller_"
-_SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+_SECONDS: Final = (
+    *(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+    *(1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0),
+)
 
 
 class AdmissionSeries:

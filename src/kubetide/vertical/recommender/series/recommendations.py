@@ -30,8 +30,8 @@ MOST_CONTAINERS: Final = 2500
 
 _MODES: Final = ("Off", "Initial", "Recreate", "Auto", "InPlaceOrRecreate", "InPlace")
 _API_VERSIONS: Final = ("v1beta1", "v1beta2", "v1")
-# Upstream reports every object but one of v1beta1 so.
-_API: Final = "v1beta2"
+# The version that objects are read in, whichever they were written in.
+_API: Final = "v1"
 _DEFAULT_MODE: Final = "Recreate"
 _CLIENT: Final = "default-metrics-client"
 _FIRST_SECONDS: Final = (
