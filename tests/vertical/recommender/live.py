@@ -39,12 +39,14 @@ def vpa(name="web", kind="Deployment", target="web", **spec):
 
 class Usage:
     def __init__(self, clock):
-        self.clock, self.error = clock, ""
+        self.clock, self.error, self.delay = clock, "", seconds(0)
         self.used = {"web-0": (380, 450_000_000)}
 
     async def pod_samples(self, namespace="", labels=""):
         if self.error:
             raise MetricsError(self.error)
+        if self.delay:
+            await self.clock.sleep(self.delay)
         count = len(self.used)
         every = np.ones(count, np.bool_)
         return PodSamples(

@@ -73,6 +73,22 @@ def test_a_restart_goes_on_from_checkpoints():
     story(main)
 
 
+def test_a_slow_metrics_api_is_waited_for():
+    """For a period: an answer for all pods of a large cluster may take longer than a few seconds."""
+
+    async def main(world):
+        await world.begin()
+        world.usage.delay = seconds(40)
+        await world.run_for(minutes(1.9))
+        assert (await world.target())["cpu"] == "442m"
+        assert world.controller.samples is not None
+        world.usage.delay = seconds(70)
+        await world.run_for(minutes(2.1))
+        assert world.controller.samples is None
+
+    story(main)
+
+
 def test_an_oom_of_a_pod_raises_its_memory():
     """A container that was killed for memory gets more than its request."""
 

@@ -14,7 +14,7 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
-from kubetide.units.time import seconds, to_seconds
+from kubetide.units.time import to_seconds
 from kubetide.vertical.recommender.controller.advised import stand_ins
 from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
@@ -38,7 +38,6 @@ from kubetide.vertical.recommender.state import State
 from kubetide.vertical.series import Steps
 from kubetide.watching import Informer
 
-_PATIENCE = seconds(10)
 _MOST_OOMS = 5000
 """So many are held between two passes, as upstream's; more of them are lost, and counted."""
 
@@ -173,7 +172,8 @@ class Gatherer:
 
     async def _sample(self, state: State, vpas: Iterable[VpaView]) -> Samples | None:
         self.metrics_error = ""
-        patience = _PATIENCE if self._external is None else state.settings.recommender_interval
+        # An answer for all pods of a large cluster takes its time. Upstream waits without end.
+        patience = state.settings.recommender_interval
         try:
             async with asyncio.timeout(to_seconds(patience)):
                 if self._external is not None:
