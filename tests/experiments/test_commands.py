@@ -54,6 +54,27 @@ def test_what_if_a_limit_keeps_every_group(shop, tmp_path):
     result = invoke("what-if", shop, "--set", "max-nodes-total=1", "--out", tmp_path / "out")
     assert "with changes: decided nothing: " in result.output, result.output
     assert "the cluster has 1 node, the limit is 1" in result.output
+    waits = "with changes: ReplicaSet default/web-"
+    (notice,) = [line for line in result.output.splitlines() if line.startswith(waits)]
+    assert f"--out {tmp_path / 'out' / 'changed'}" in notice
+    assert "\nas it is: " not in result.output
+
+
+VPA = """apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web}
+spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+"""
+
+
+@pytest.mark.slow
+def test_what_if_an_object_comes_without_its_loop(shop, tmp_path):
+    """That both runs took the same decisions says nothing of the VPA then, and the answer says so."""
+    patch = tmp_path / "vpa.yaml"
+    patch.write_text(VPA)
+    result = invoke("what-if", shop, "--patch", patch, "--out", tmp_path / "out")
+    assert "\nwith changes: VerticalPodAutoscaler: 1 without effect: no loop of this run" in result.output
+    assert "both runs took the same decisions" in result.output
 
 
 @pytest.mark.slow

@@ -13,7 +13,13 @@ from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.notices import notices_of, targets_missing
 from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
+from kubetide.simulate.scenarios.unserved import unserved
 
+VPA = """apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web}
+spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+"""
 SELECTOR = {"matchLabels": {"app": "web"}}
 TERM = {"labelSelector": SELECTOR, "topologyKey": "kubernetes.io/hostname"}
 REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
@@ -206,6 +212,22 @@ def test_stateful_sets_and_cron_jobs_are_looked_into(tmp_path):
         "StatefulSet default/db",
         "CronJob default/nightly",
     ]
+
+
+@pytest.mark.parametrize(
+    ("loops", "kinds"),
+    [
+        (("nodes",), ["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]),
+        (("horizontal", "nodes"), ["VerticalPodAutoscaler"]),
+        (("horizontal", "recommender"), []),
+    ],
+)
+def test_objects_without_their_loop_have_no_effect(tmp_path, loops, kinds):
+    """Two runs with and without a VPA are the same where no loop reads it, and that is no answer about the VPA."""
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, VPA))
+    notices = list(unserved(manifests_of(scenario, tmp_path), loops))
+    assert [notice.partition(":")[0] for notice in notices] == kinds
+    assert all("`vertical`" in notice for notice in notices if notice.startswith("Vertical"))
 
 
 def test_custom_objects_are_left_to_their_controller(tmp_path):

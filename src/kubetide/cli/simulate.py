@@ -50,8 +50,10 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
     from kubetide.cli.common.output import finish, tell_broken, tell_stuck, write_results
     from kubetide.cli.common.progress import simulated
     from kubetide.runtime.recording.folder import REPORT
+    from kubetide.simulate.outcome.table import printable
     from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
     from kubetide.simulate.scenarios.shipped import scenario_path
+    from kubetide.simulate.scenarios.unserved import unserved_in
     from kubetide.simulate.variants import variant_of, variants_table
     from kubetide.units.time import Instant, format_rfc3339
 
@@ -72,6 +74,8 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
         broken = [tell_broken(result) for result in played.values()]
         stuck = [tell_stuck(result, name, out / name) for name, result in played.items()] if strict else []
         sys.exit(FAILED if any(broken) else STUCK if any(stuck) else 0)
+    for notice in unserved_in(loaded, scenario.parent):
+        click.echo(f"kubetide: {printable(notice)}", err=True)
     result = simulated(loaded, base=scenario.parent, out=out, seed=seed, label=loaded.name)
     finish(result, out, strict=strict)
     if result.interrupted:

@@ -60,6 +60,7 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
       kubetide what-if my-shop.yaml --patch vpa.yaml
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.common.comparison import PAGE, folders_in, run_both
+    from kubetide.cli.common.offered_commands import commands_with_folder
     from kubetide.cli.common.output import tell_broken
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.changes import with_changes
@@ -69,6 +70,7 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     from kubetide.simulate.outcome.table import aligned, printable
     from kubetide.simulate.scenarios.scenario import load_scenario
     from kubetide.simulate.scenarios.shipped import scenario_path
+    from kubetide.simulate.scenarios.unserved import unserved_in
 
     if not sets and not patches:
         raise click.UsageError("nothing is changed: name what to change with --set or --patch")
@@ -81,6 +83,14 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     )
     click.echo(f"{printable(loaded.name)}   what if {', '.join(map(printable, changes))}\n")
     click.echo(aligned(comparison_table(figures(before.summary, after.summary))))
+    notices = [
+        (*unserved_in(one, scenario.parent), *result.summary.notices)
+        for one, result in ((loaded, before), (changed, after))
+    ]
+    for title, ours, theirs, folder in zip(SIDES, notices, reversed(notices), folders_in(out), strict=True):
+        for notice in ours:
+            if notice not in theirs:
+                click.echo(f"\n{title}: {commands_with_folder(folder, printable(notice))}")
     if measured_error := error_bar(scenario):
         click.echo(f"\n{printable(measured_error)}")
     if differs is None:
