@@ -289,9 +289,10 @@ def test_a_healthy_scenario_has_exit_status_0(tmp_path):
 
 def test_a_duration_that_cannot_be_read(tmp_path):
     """A wrong --after names the option and what to write."""
-    result = CliRunner().invoke(cli, ["doctor", "web-shop", "--after", "soon"])
-    assert result.exit_code == 2
-    assert "'soon' is no duration; write 30m or 2h" in result.output
+    for after, said in (("soon", "'soon' is no duration; write 30m or 2h"), ("-1m", "-1m is negative")):
+        result = CliRunner().invoke(cli, ["doctor", "web-shop", "--after", after])
+        assert result.exit_code == 2
+        assert said in result.output
 
 
 @pytest.mark.parametrize("groups", ["5", "[{name: a, health: {minSize: abc}}]", "[{name: a, scaleUp: [1]}]"])

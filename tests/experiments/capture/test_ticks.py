@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kubetide.experiments.capture.demand import Demand
+from kubetide.experiments.capture.groups import said_of, span_of
 from kubetide.experiments.capture.ticks import Tick, Ticks
 from kubetide.horizontal.facts.samples import Answer, SampleColumn
 from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView
@@ -104,3 +105,9 @@ def test_columns_of_ticks():
     assert list(ticks) == put
     assert [ticks[-1], ticks[0]] == [put[1], put[0]]
     assert ticks[1:] == put[1:]
+
+
+def test_times_that_are_all_the_same_are_one_time():
+    """A range from a time to itself reads as a mistake."""
+    assert said_of(span_of([64.2])) == "64s"
+    assert said_of(span_of([78.0, 832.0])) == "78s to 832s"

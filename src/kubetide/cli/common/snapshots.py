@@ -62,6 +62,8 @@ def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, see
         raise click.BadParameter(
             f"{after!r} is no duration; write 30m or 2h", param_hint="--after"
         ) from error
+    if played < 0:
+        raise click.BadParameter(f"{after} is negative; write 30m or 2h", param_hint="--after")
     path = scenario_path(Path(arguments[0]))
     return snapshot_of_scenario(
         load_scenario(path),

@@ -76,13 +76,19 @@ def _group(group: NodeGroup, node: Node, cluster: Cluster, types: Json, notes: l
             seen = times.get(group.id, ())
             if seen:
                 found[field] = span_of(seen)
-                low, high = found[field].split("-")
-                notes.append(f"Node group {group.id}: {len(seen)} machines {what}, in {low} to {high}.")
+                machines = "1 machine" if len(seen) == 1 else f"{len(seen)} machines"
+                notes.append(f"Node group {group.id}: {machines} {what}, in {said_of(found[field])}.")
             else:
                 notes.append(
                     f"Node group {group.id}: no machine was seen that {what}; the time is that of the defaults."
                 )
     return found
+
+
+def said_of(span: str) -> str:
+    """Return a range of a scenario in words; one time where both ends are the same."""
+    low, high = span.split("-")
+    return low if low == high else f"{low} to {high}"
 
 
 def span_of(times: Sequence[float]) -> str:

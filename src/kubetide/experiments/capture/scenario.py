@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from kubetide.experiments.capture.errors import CaptureError
-from kubetide.experiments.capture.groups import groups_of, span_of
+from kubetide.experiments.capture.groups import groups_of, said_of, span_of
 from kubetide.experiments.capture.loads import CPU_SECONDS, Span, loads_of, vpa_targets
 from kubetide.experiments.capture.manifests import hpa_manifest, manifest_of, pod_manifest, vpa_manifest
 from kubetide.experiments.capture.observed import Seen
@@ -100,9 +100,8 @@ def _pods(seen: Seen, notes: list[str]) -> Json:
     ):
         if times:
             found[field] = span_of(times)
-            low, high = found[field].split("-")
             notes.append(
-                f"Pods: {len(times)} {what} {low} to {high}, without the slowest and the quickest twentieth."
+                f"Pods: {len(times)} {what} {said_of(found[field])}, without the slowest and the quickest twentieth."
             )
         else:
             notes.append(f"Pods: no time that one {what} was seen; it is that of the defaults.")
