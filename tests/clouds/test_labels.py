@@ -78,6 +78,8 @@ def test_groups_are_what_a_label_says_with_the_bounds_that_are_known():
         "spare": (2, 0, 9),
     }
     assert [one.provider_id for one in found["a"].instances] == ["gce://a-1", "node:///a-2"]
+    # Its name may be written wrongly.
+    assert found["spare"].template_error.endswith("and the group has none; there are nodes of a, b")
 
 
 def test_a_catalogue_prices_groups_whose_nodes_are_of_one_type():

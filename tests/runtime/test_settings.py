@@ -197,6 +197,7 @@ BAD = [
     ({"cores-total": "9"}, "--cores-total=9: give <min>:<max>"),
     ({"memory-total": "9:1"}, "--memory-total=9:1: give <min>:<max>"),
     ({"expander": "cheapest"}, "--expander=cheapest: Expander cheapest not supported; there are "),
+    ({"expander": "cheapest"}, "grpc, random; installed: none; one of your own is named as module:attribute"),
     (
         {"expander": "random,most-pods"},
         "--expander=random,most-pods: Expander most-pods came after an expander random",

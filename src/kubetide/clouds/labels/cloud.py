@@ -48,14 +48,15 @@ class LabelsCloud(Cloud):
             group = self.group_of(node)
             if group:
                 members.setdefault(group, []).append(node)
-        return [self._group(name, members[name]) for name in sorted(members)]
+        there = [name for name in sorted(members) if members[name]]
+        return [self._group(name, members[name], there) for name in sorted(members)]
 
     def group_of(self, node: Node) -> str:
         """Return the group that a node's labels name; empty for none."""
         labels = node.metadata.labels or {}
         return next((labels[key] for key in self._config.labels if labels.get(key)), "")
 
-    def _group(self, name: str, nodes: list[Node]) -> NodeGroup:
+    def _group(self, name: str, nodes: list[Node], there: Sequence[str]) -> NodeGroup:
         bounds = self._config.bounds_of(name)
         instances = [Instance(provider_id=instance_id(node)) for node in nodes]
         return NodeGroup(
@@ -64,7 +65,8 @@ class LabelsCloud(Cloud):
             max_size=bounds.max,
             target_size=len(instances),
             instances=tuple(instances),
-            template_error="the provider `labels` knows new nodes by live ones only, and the group has none",
+            template_error="the provider `labels` knows new nodes by live ones only, and the group has none"
+            + ("" if nodes else f"; there are nodes of {_some(there)}"),
             price_per_hour=bounds.price,
             offerings=_way_of(nodes, bounds.price),
             debug=f"{name} ({bounds.min}:{bounds.max}), by label",
@@ -84,6 +86,11 @@ class LabelsCloud(Cloud):
         raise CloudError(f"{group_id}: deletion of {len(provider_ids)} nodes: {_READ_ONLY}")
 
 
+def _some(groups: Sequence[str]) -> str:
+    more = f" and {len(groups) - _MOST} more groups" if len(groups) > _MOST else ""
+    return f"{', '.join(groups[:_MOST]) or 'no group'}{more}"
+
+
 def _way_of(nodes: Sequence[Node], price: float | None) -> tuple[Offering, ...] | None:
     """Return the one type that all nodes are of, in their zone where they have one; None for several types."""
     types, zones = (
@@ -94,6 +101,9 @@ def _way_of(nodes: Sequence[Node], price: float | None) -> tuple[Offering, ...] 
     zone = zones.pop() if len(zones) == 1 else ""
     return (Offering(instance_type=types.pop(), zone=zone, price_per_hour=price),)
 
+
+_MOST = 5
+"""Groups that are named where one has no node: its name may be written wrongly."""
 
 _READ_ONLY = "the provider `labels` is read only; name the provider of your cloud to act"
 

@@ -51,8 +51,9 @@ def parse_expanders(text: str) -> tuple[str, ...]:
                 expander_of(name)
             except PluginNotUsable as error:
                 known = ", ".join((*EXPANDERS, GRPC, RANDOM))
+                why = str(error).removeprefix(f"--expander: there is no {name!r}; ")
                 raise ExpanderError(
-                    f"--expander={text}: Expander {name} not supported; there are {known}; {error}"
+                    f"--expander={text}: Expander {name} not supported; there are {known}; {why}"
                 ) from error
         if name in names[:at]:
             raise ExpanderError(
