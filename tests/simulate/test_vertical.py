@@ -156,7 +156,7 @@ def test_a_workload_is_answered_by_its_hpa_or_else_by_its_vpa(tmp_path, hpa):
     )
     asked = CliRunner().invoke(cli, ["explain", "deploy", "web", "--out", str(tmp_path / "out")])
     assert asked.stdout.startswith(f"{'hpa' if hpa else 'vpa'} default/web at ")
-    assert ("ask also: kubetide explain vpa default/web" in asked.stderr) == bool(hpa)
+    assert (f"ask: kubetide explain vpa default/web --out {tmp_path / 'out'}" in asked.stderr) == bool(hpa)
 
 
 def test_a_workload_that_nothing_scales_is_answered_with_those_that_are(tmp_path):

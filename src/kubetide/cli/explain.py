@@ -110,6 +110,7 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     """Return kind, namespace and name of what scales a workload. Raises KubetideError where nothing does."""
     import difflib
 
+    from kubetide.cli.common.offered_commands import commands_with_folder
     from kubetide.ports.errors import KubetideError
     from kubetide.simulate.answers.why import scalers_of, targets_of
 
@@ -127,8 +128,8 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
             hint = f"no {kind} has an HPA, a time table or a VPA here"
         raise KubetideError(f"nothing scales {kind} {name}; {hint}")
     (kind, subject), *others = found
-    if others:
-        more = ", ".join(f"kubetide explain {one} {of}" for one, of in others)
-        click.echo(f"kubetide: more than one scales it; ask also: {more}", err=True)
+    for other, of in others:
+        also = f"kubetide: {other} {of} scales it, too; ask: kubetide explain {other} {of}"
+        click.echo(commands_with_folder(out, also), err=True)
     namespace, _, name = subject.partition("/")
     return kind, namespace, name
