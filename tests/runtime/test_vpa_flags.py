@@ -7,6 +7,7 @@ import pytest
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.configuration.config import ConfigError, make_config
 from kubetide.runtime.configuration.vpa_flags import PROGRAMS, vpa_config
+from kubetide.runtime.prometheus import prometheus_access
 from kubetide.units.time import minutes, seconds
 
 
@@ -135,6 +136,15 @@ def test_history_has_upstreams_flags():
     assert (loop.history_length, loop.history_resolution) == ("2d", "30m")
     assert (loop.prometheus_cadvisor_job_name, loop.container_pod_name_label) == ("", "pod")
     assert loop.metric_for_pod_labels == 'kube_pod_labels{job="a"}[8d]'
+
+
+@pytest.mark.parametrize("flag", ["--prometheus-bearer-token=abc", "--prometheus-bearer-token-file=/token"])
+def test_a_token_takes_precedence_over_user_and_password(flag):
+    """As with upstream, also where the environment has these for another program."""
+    environment = {"PROMETHEUS_USERNAME": "bob", "PROMETHEUS_PASSWORD": "secret"}
+    run = vpa_config("vpa-recommender", [flag, "--prometheus-address=http://there:9090"], environment).run
+    assert (run.prometheus_user, run.prometheus_password) == ("", "")
+    prometheus_access(run)
 
 
 def test_flags_of_the_recommender_are_no_ones_else():

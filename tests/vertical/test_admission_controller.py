@@ -161,20 +161,24 @@ def test_vpa_objects_are_checked_and_completed():
     assert made.spec.update_policy.update_mode == "Recreate"
 
 
-def test_the_updater_is_reported_that_pods_are_answered_for():
-    """The lease is made and renewed."""
+def test_the_updater_is_reported_that_pods_are_answered_for(monkeypatch):
+    """The lease is made and renewed, and says which replica does it."""
+    monkeypatch.setenv("HOSTNAME", "vpa-1")
 
     async def story(world):
+        async def lease():
+            return await world.cluster.get(LEASES, "vpa-admission-controller", namespace="kube-system")
+
         async def renewed():
             with suppress(NotFound):
-                lease = await world.cluster.get(LEASES, "vpa-admission-controller", namespace="kube-system")
-                return bool(lease.spec.renew_time)
+                return bool((await lease()).spec.renew_time)
             return False
 
         await world.until(renewed)
-        return world.controller.failures, world.controller.last_failure
+        return (await lease()).spec, world.controller.last_failure
 
-    assert bench(story) == (0, "")
+    spec, failure = bench(story)
+    assert (spec.holder_identity, spec.lease_duration_seconds, failure) == ("vpa-1", 1, "")
 
 
 def test_labels_that_cannot_be_read_are_left_out():

@@ -90,3 +90,11 @@ def test_definitions_that_are_there_are_updated():
 
     said = play(story)
     assert all(one.endswith(" configured") for one in said)
+
+
+def test_a_target_is_applied_as_a_whole():
+    """Two appliers cannot own parts of one reference."""
+    [vpas] = [one for one in definitions() if one["spec"]["names"]["kind"] == VPAS.kind]
+    for version in vpas["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        assert spec["properties"]["targetRef"]["x-kubernetes-map-type"] == "atomic"

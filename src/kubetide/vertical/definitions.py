@@ -65,6 +65,8 @@ _REQUIRED: Final[Mapping[type, tuple[str, ...]]] = {
 _TIME: Final[Json] = {"format": "date-time", "nullable": True}
 _COUNT: Final[Json] = {"format": "int32", "minimum": 1}
 _SAID: Final[Mapping[tuple[type, str], Json]] = {
+    # Who applies another target takes over all of it.
+    (VpaSpec, "targetRef"): {"x-kubernetes-map-type": "atomic"},
     (UpdatePolicy, "updateMode"): {"enum": list(UPDATE_MODES)},
     (UpdatePolicy, "minReplicas"): {"format": "int32"},
     (UpdatePolicy, "evictAfterOOMSeconds"): _COUNT,

@@ -85,6 +85,12 @@ _HISTORY: Final = MappingProxyType(
 )
 """Settings of `kubetide run` by the names that upstream's recommender has for them."""
 
+_BASIC_AUTH: Final = MappingProxyType(
+    {"prometheus-user": "PROMETHEUS_USERNAME", "prometheus-password": "PROMETHEUS_PASSWORD"}
+)
+"""User and password of Prometheus, and the variables that hold them where no flag does; a token takes precedence."""
+_TOKENS: Final = frozenset({"prometheus-bearer-token", "prometheus-token-file"})
+
 _LOCK: Final = "leader-elect-resource-lock"
 _LEASE_NAMESPACE: Final = "leader-elect-resource-namespace"
 
@@ -117,8 +123,7 @@ def vpa_config(
     if program.loop == "recommender":
         # Upstream's recommends also what an HPA scales on.
         values[run_name("leave-to-hpa")] = False
-        variables = {"prometheus-user": "PROMETHEUS_USERNAME", "prometheus-password": "PROMETHEUS_PASSWORD"}
-        values |= {flag: environment[name] for flag, name in variables.items() if environment.get(name)}
+        values |= {flag: environment[name] for flag, name in _BASIC_AUTH.items() if environment.get(name)}
     for flag, value in _pairs(arguments, program.loop):
         setting = run_name(flag)
         if flag.startswith("leader-elect") and not entry.lease:
@@ -136,6 +141,8 @@ def vpa_config(
             values[setting if setting in entry.flags.fields else flag] = value
         elif flag not in _WITHOUT_EFFECT:
             raise ConfigError(f"--{flag}: {name} has no such flag; docs/vertical.md lists them")
+    if not values.keys().isdisjoint(_TOKENS):
+        values = {flag: value for flag, value in values.items() if flag not in _BASIC_AUTH}
     return make_config([("--", values)])
 
 

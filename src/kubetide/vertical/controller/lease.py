@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from kubetide.acting import update_object
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import LEASES
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound
-from kubetide.units.time import Instant, format_rfc3339_micro
+from kubetide.units.time import Duration, Instant, format_rfc3339_micro, to_seconds
+
+PROGRAM: Final = "vpa-admission-controller"
 
 _DEFAULT = "kube-system"
 
@@ -24,8 +27,19 @@ def own_namespace() -> str:
     return os.environ.get("NAMESPACE") or _DEFAULT
 
 
-async def renew_lease(cluster: Cluster, name: str, namespace: str, identity: str, now: Instant) -> None:
-    """Renew the lease; create a missing one, as upstream without a renewal time."""
+def own_name() -> str:
+    """Return the name of the pod or machine, ``$HOSTNAME``; that of the program where there is none."""
+    return os.environ.get("HOSTNAME") or PROGRAM
+
+
+async def renew_lease(
+    cluster: Cluster, name: str, namespace: str, *, identity: str, every: Duration, now: Instant
+) -> None:
+    """Renew the lease; create a missing one, as upstream without a renewal time.
+
+    Args:
+        every: Time between two renewals, of which a new lease holds the whole seconds.
+    """
     spec: Json = {"holderIdentity": identity}
     renewed = {**spec, "renewTime": format_rfc3339_micro(now)}
 
@@ -36,4 +50,6 @@ async def renew_lease(cluster: Cluster, name: str, namespace: str, identity: str
         await update_object(cluster, LEASES, name, change, namespace=namespace)
     except NotFound:
         body: Json = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {"name": name}}
-        await cluster.create(LEASES, {**body, "spec": spec}, namespace=namespace)
+        # The API server takes no lease of 0 seconds.
+        lasting = {"leaseDurationSeconds": max(int(to_seconds(every)), 1)}
+        await cluster.create(LEASES, {**body, "spec": spec | lasting}, namespace=namespace)

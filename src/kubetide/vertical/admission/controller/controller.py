@@ -34,12 +34,17 @@ from kubetide.vertical.admission.registration import (
     webhook_configuration,
 )
 from kubetide.vertical.admission.settings import Settings
-from kubetide.vertical.controller.lease import lease_namespace, own_namespace, renew_lease
+from kubetide.vertical.controller.lease import (
+    PROGRAM,
+    lease_namespace,
+    own_name,
+    own_namespace,
+    renew_lease,
+)
 from kubetide.watching import Caches
 
 LOOP = "admission"
 
-_HOLDER = "vpa-admission-controller"
 _SCALES_EVERY = minutes(1)
 
 
@@ -61,7 +66,6 @@ class AdmissionController(BaseLoop):
         caches: Caches,
         certificates: Certificates | None = None,
         host: str | None = None,
-        identity: str = _HOLDER,
         on_problem: Callable[[str], None] = lambda _: None,
         answers: Answers | None = None,
     ) -> None:
@@ -71,7 +75,6 @@ class AdmissionController(BaseLoop):
             caches: Shared with other loops; the process updates them.
             certificates: None for the files of the flags, or, where these are missing, for certificates made here.
             host: Address to listen on; None for all of the machine.
-            identity: Who holds the lease.
             on_problem: Called once with each different problem.
             answers: Calls the webhook inside of the process: nothing listens, and there is no certificate.
         """
@@ -82,7 +85,9 @@ class AdmissionController(BaseLoop):
         self._on_problem, self._told = on_problem, set[str]()
         self.handler = ReviewHandler(self.state, clock, on_problem=self._tell_answer)
         self._certificates = certificates
-        self._host, self._identity, self._answers = host, identity, answers
+        self._host, self._answers = host, answers
+        # A simulated run says the same on every machine.
+        self._identity = own_name() if answers is None else PROGRAM
         self._listener: Listener | None = None
         self._context = None if answers is not None else server_context(settings)
         self._pems: Pems | None = None
@@ -238,7 +243,14 @@ class AdmissionController(BaseLoop):
         """Say that pods are answered for; the updater waits for it."""
         settings = self._settings
         home = lease_namespace(settings.status_lease_namespace)
-        await renew_lease(self._cluster, settings.status_lease_name, home, self._identity, self._clock.now())
+        await renew_lease(
+            self._cluster,
+            settings.status_lease_name,
+            home,
+            identity=self._identity,
+            every=settings.status_lease_update_interval,
+            now=self._clock.now(),
+        )
 
 
 def _certificates(settings: Settings) -> Certificates:
