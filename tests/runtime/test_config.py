@@ -112,6 +112,14 @@ def test_files_that_hold_no_settings(tmp_path, content, text):
         read_file(file)
 
 
+def test_gates_are_no_switch():
+    """Their value may follow behind a blank, also where a loop has but one gate."""
+    flags = flag_values(["--controllers=vertical", "--vpa-feature-gates", "PerVPAConfig=true"])
+    loops = make_config([("--", flags)]).loops.by_name
+    assert loops["recommender"].per_vpa_config
+    assert loops["updater"].gates.per_vpa_config
+
+
 def test_a_list_that_is_given_again_grows_and_any_other_flag_is_the_last_one():
     """Upstream's StringSlice flags append; for a number or a text the last value counts."""
     flags = flag_values(

@@ -34,6 +34,7 @@ def test_flags_are_read_as_go_reads_them():
             "--leader-elect-resource-name=vpa-updater",
             "--feature-gates=InPlace=true",
             "--kube-api-burst=75.0",
+            "--pod-update-threshold=1.5",
             "--v=4",
             "--stderrthreshold=info",
             "--out=here",
@@ -42,6 +43,7 @@ def test_flags_are_read_as_go_reads_them():
     updater = config.loops.by_name["updater"]
     assert (updater.eviction_tolerance, updater.updater_interval) == (0.3, seconds(30))
     assert updater.in_place_skip_disruption_budget
+    assert updater.pod_update_threshold == 1.5
     assert not updater.use_admission_controller_status
     assert updater.gates.in_place
     assert (config.run.leader_elect, config.run.kube_api_burst, config.run.out) == (True, 75, "here")
@@ -108,6 +110,15 @@ def test_the_recommender_recommends_what_an_hpa_scales_on_as_upstreams_does(flag
     assert vpa_config("vpa-recommender", flags).loops.by_name["recommender"].leave_to_hpa is leaves
     run = make_config([("--", {"controllers": "recommender"})])
     assert run.loops.by_name["recommender"].leave_to_hpa
+
+
+def test_every_program_has_its_gates():
+    """They are no switch, and those of a flag that is given again add up, as in Go."""
+    recommender = vpa_config("vpa-recommender", ["--feature-gates=PerVPAConfig=true"])
+    assert recommender.loops.by_name["recommender"].per_vpa_config
+    flags = ["--feature-gates=InPlace=true", "--feature-gates", "PerVPAConfig=true,InPlace=false"]
+    gates = vpa_config("vpa-updater", flags).loops.by_name["updater"].gates
+    assert (gates.per_vpa_config, gates.in_place, gates.cpu_startup_boost) == (True, False, False)
 
 
 def test_history_has_upstreams_flags():

@@ -53,7 +53,9 @@ class FlagTable(Generic[S]):
     def is_switch(self, name: str) -> bool:
         """Return whether the flag is boolean, so that its name alone means true."""
         field_type = self.fields.get(name)
-        return field_type is not None and typing.get_type_hints(self.model)[field_type] is bool
+        if field_type is None or name in self.readers:
+            return False
+        return typing.get_type_hints(self.model)[field_type] is bool
 
     def is_list(self, name: str) -> bool:
         """Return whether the flag takes several values, so that repeating it appends.

@@ -35,7 +35,8 @@ PREFIXED: Final = frozenset(
 )
 """Flags that carry the prefix in ``kubetide run``."""
 
-_NUMBERS = frozenset({"eviction-rate-limit", "oom-bump-up-ratio"})
+_NUMBERS = frozenset({"eviction-rate-limit", "oom-bump-up-ratio", "pod-update-threshold"})
+"""Flags that take any number, whatever they are called."""
 
 
 def run_name(flag: str) -> str:

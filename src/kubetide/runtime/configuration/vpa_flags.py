@@ -91,6 +91,7 @@ _BASIC_AUTH: Final = MappingProxyType(
 """User and password of Prometheus, and the variables that hold them where no flag does; a token takes precedence."""
 _TOKENS: Final = frozenset({"prometheus-bearer-token", "prometheus-token-file"})
 
+_GATES: Final = "feature-gates"
 _LOCK: Final = "leader-elect-resource-lock"
 _LEASE_NAMESPACE: Final = "leader-elect-resource-namespace"
 
@@ -147,13 +148,19 @@ def vpa_config(
 
 
 def _pairs(arguments: Sequence[str], loop: str) -> list[tuple[str, Value]]:
-    """Return flags and values; the last of a flag that is given again holds. Raises: ConfigError."""
+    """Return flags and values; of a flag that is given again the last holds, but gates add up. Raises: ConfigError."""
     entry = loop_entry(loop)
     found: dict[str, Value] = {}
     waiting = ""
+
+    def take(name: str, value: str) -> None:
+        before = found.get(name) if name == _GATES else None
+        found[name] = f"{before},{value}" if before else value
+
     for argument in arguments:
         if waiting:
-            found[waiting], waiting = argument, ""
+            take(waiting, argument)
+            waiting = ""
             continue
         if not argument.startswith("-"):
             raise ConfigError(f"{argument!r} belongs to no flag; write --name=value")
@@ -163,7 +170,7 @@ def _pairs(arguments: Sequence[str], loop: str) -> list[tuple[str, Value]]:
         if switch:
             found[name] = _switch(name, value) if equals else True
         elif equals:
-            found[name] = value
+            take(name, value)
         else:
             waiting = name
     if waiting:
