@@ -18,6 +18,11 @@ UNSEEN = {"status": {"conditions": None}}
             {},
             "scheduling gates kueue, quota hold it back",
         ),
+        (
+            pod("a", spec={"schedulingGates": [{"name": "kueue"}]}),
+            {},
+            "gate kueue holds it back from the scheduler, so no node is sought for it.",
+        ),
         (pod("a", spec={"schedulerName": "volcano"}, **UNSEEN), {}, "scheduler of that name runs"),
         (
             pod("a", spec={"schedulerName": "volcano"}),
@@ -33,7 +38,7 @@ UNSEEN = {"status": {"conditions": None}}
         (pod("a", metadata={"deletionTimestamp": "2026-03-02T07:00:00Z"}), {}, "It is being deleted"),
         (pod("a", **UNSEEN), {}, "The scheduler has not said"),
     ],
-    ids=["gates", "unknown scheduler", "scheduler", "priority", "DaemonSet", "deleted", "not yet"],
+    ids=["gates", "gate", "unknown scheduler", "scheduler", "priority", "DaemonSet", "deleted", "not yet"],
 )
 def test_a_pod_that_no_node_is_sought_for_says_why(asked, settings, words):
     """The rule that leaves the pod out is named, and nothing is bought for it."""

@@ -189,3 +189,42 @@ def test_a_moment_is_as_long_as_it_was_said(text, at, end):
 def test_all_loops_count_from_the_same_start(run):
     """A run begins with the first tick of any loop, in whole seconds."""
     assert start_of_records(run) == START
+
+
+REFUSED = """\
+name: refused
+start: 2026-03-02T00:00:00Z
+duration: 3m
+nodeGroups:
+  - {name: a, instanceType: m5.large, min: 1, max: 3}
+  - {name: b, instanceType: m5.large, min: 0, max: 3, taints: [{key: x, value: "1", effect: NoSchedule}]}
+loops: [nodes]
+manifests:
+  - |
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web}
+    spec: {priorityClassName: high, containers: [{name: main, image: x, resources: {requests: {cpu: 64}}}]}
+    ---
+    apiVersion: scheduling.k8s.io/v1
+    kind: PriorityClass
+    metadata: {name: high}
+    value: 100
+"""
+
+
+def test_what_each_tick_says_again_is_said_once(tmp_path):
+    """Two groups refuse a pod in every tick: the list has both refusals, with the time since when.
+
+    The class of the pod's priority may stand below the pod.
+    """
+    (tmp_path / "refused.yaml").write_text(REFUSED)
+    scenario = load_scenario(tmp_path / "refused.yaml")
+    run_simulation(scenario, base=tmp_path, out=tmp_path / "out", seed=1, warn=pytest.fail)
+    refusals = [
+        line
+        for line in why(tmp_path / "out", "pod", "web").splitlines()
+        if line.startswith("  2026") and " cannot hold default/web: " in line
+    ]
+    assert [line.split()[2] for line in refusals] == ["a", "b"]
+    assert [line.split()[0] for line in refusals] == ["2026-03-02T00:00:00Z"] * 2

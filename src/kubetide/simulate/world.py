@@ -31,6 +31,7 @@ from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    PRIORITY_CLASSES,
     RESOURCE_QUOTAS,
     VALIDATING_WEBHOOKS,
     Kind,
@@ -295,7 +296,8 @@ class World:
                 continue
         for definition in self._definitions:
             await self._create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-        for kind, json in self._manifests:
+        # A pod of a class that is not there yet is refused, and in a file the class may stand below it.
+        for kind, json in sorted(self._manifests, key=lambda one: one[0] is not PRIORITY_CLASSES):
             await self._create(kind, json)
 
     async def _create(self, kind: Kind[Any], json: Json) -> None:

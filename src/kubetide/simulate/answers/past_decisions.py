@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
@@ -15,7 +16,7 @@ from kubetide.simulate.answers.moments import StateAt
 from kubetide.simulate.outcome.marks import marks_for
 
 _AT_ONCE = 40
-"""Records that are looked through at once, from the newest on."""
+"""Records that are looked through at once, from the newest on; twice as many each time."""
 
 
 class PastDecision(NamedTuple):
@@ -30,17 +31,17 @@ class PastDecision(NamedTuple):
 def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> tuple[PastDecision, ...]:
     """Return the decisions about an object until a moment; ``most`` limits those of earlier times."""
     about, reasons = state.until.about(subject), _ReasonsAbout(loop, subject)
-    end = len(about)
+    end, size = len(about), _AT_ONCE
     found: list[PastDecision] = []
     while True:
-        begin = 0 if most is None else max(0, end - _AT_ONCE)
+        begin = 0 if most is None else max(0, end - size)
         said = read_reasons(loop, about[begin:end], reasons)
         found = [*(one for record in said for one in _decided_about(record, subject)), *found]
         distinct = _without_repeats(found)
         # The first of a part may say again what stands before it, so there must be one more.
         if begin == 0 or sum(one.record.now != state.last.now for one in distinct) > (most or 0):
             return distinct
-        end = begin
+        end, size = begin, 2 * size
 
 
 class _ReasonsAbout:
@@ -96,9 +97,15 @@ def _names(reason: Reason, subject: str) -> bool:
 
 
 def _without_repeats(decided: Sequence[PastDecision]) -> tuple[PastDecision, ...]:
-    """Leave out what only says again what was said before."""
+    """Leave out what only says again what was said before: a decision, or all that one tick said."""
     distinct: list[PastDecision] = []
-    for one in decided:
-        if not distinct or distinct[-1].text != one.text:
-            distinct.append(one)
+    before: list[str] = []
+    for _, tick in groupby(decided, key=lambda one: one.record.now):
+        said = list(tick)
+        if (texts := [one.text for one in said]) == before:
+            continue
+        before = texts
+        for one in said:
+            if not distinct or distinct[-1].text != one.text:
+                distinct.append(one)
     return tuple(distinct)

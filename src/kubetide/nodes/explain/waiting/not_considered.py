@@ -21,10 +21,10 @@ def not_considered_sentence(state: State, pod: Pod) -> str:
     if pod.metadata.deletion_timestamp:
         return "It is being deleted, so no node is sought for it."
     if gates := [gate.name for gate in pod.spec.scheduling_gates or ()]:
-        kind = "scheduling gate" if len(gates) == 1 else "scheduling gates"
+        hold, them = ("gate {} holds", "it") if len(gates) == 1 else ("gates {} hold", "them")
         return (
-            f"Its {kind} {', '.join(gates)} hold it back from the scheduler, so no node is sought for it. What would "
-            "help: the controller that set them removes them."
+            f"Its scheduling {hold.format(', '.join(gates))} it back from the scheduler, so no node is sought for it. "
+            f"What would help: the controller that set {them} removes {them}."
         )
     if not is_unschedulable(pod, settings):
         return _unasked(pod, settings.allowed_scheduler_names)
