@@ -296,7 +296,9 @@ def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError
     name = subject.rpartition("/")[2]
     begins = sorted(one for one in there if one.startswith(f"{subject}-"))
     elsewhere = sorted(one for one in there if one.rpartition("/")[2] == name)
-    like = difflib.get_close_matches(subject, there, n=_MOST_NEAR)
+    # By the name alone: a namespace in common makes no two names alike.
+    bare = {one.rpartition("/")[2]: one for one in there}
+    like = [bare[one] for one in difflib.get_close_matches(name, bare, n=_MOST_NEAR, cutoff=0.5)]
     near = list(dict.fromkeys((*begins, *elsewhere, *like)))[:_MOST_NEAR]
     if near:
         hint = f"did you mean {', '.join(near)}?"
@@ -304,7 +306,7 @@ def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError
         hint = f"there are {len(there)}, the first is {min(there)}"
     else:
         hint = "there is none at that time"
-    return WhyError(f"no {kind} {subject} at {format_rfc3339(at)}; {hint}; --at chooses another time")
+    return WhyError(f"no {kind} {subject} at {format_rfc3339(at)}; {hint} (--at chooses another time)")
 
 
 def answer_text(answer: Answer, *, whole: bool = False) -> str:
