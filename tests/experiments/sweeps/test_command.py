@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 from click.testing import CliRunner
 from tests.browsers import chromium
+from tests.experiments.jobs import JOBS
 from tests.experiments.summaries import summary_of
 from tests.simulate.worlds import small
 
@@ -56,6 +57,18 @@ def test_the_same_tables_from_one_process_and_from_several(shop, tmp_path):
     assert run.exit_code == 0
     summary = json.loads((tmp_path / "w" / "changed" / "summary.json").read_text())
     assert json.loads((tmp_path / "one" / "sweep.json").read_text())["cells"][1]["summary"] == summary
+
+
+@pytest.mark.slow
+def test_without_services_the_front_is_the_cheapest(tmp_path):
+    """Fewer nodes lose no SLO minute then, and pods that wait for ever count for nothing: the table says so."""
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    result = invoke(
+        tmp_path / "jobs.yaml", "--set", "group/workers.max=1,2", "--seeds", 1, "--out", tmp_path / "s"
+    )
+    assert result.exit_code == 0, result.output
+    assert "* the cheapest: without services no SLO minutes are lost; compare `pending`" in result.output
+    assert "Pareto" not in result.output
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import csv
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.experiments.jobs import JOBS
 
 from kubetide.cli.main import cli
 
@@ -74,28 +75,6 @@ def test_searches_that_cannot_be_made(shop, tmp_path, arguments, reported):
     assert result.exit_code != 0
     assert reported in result.output + str(result.exception)
     assert not (tmp_path / "out").exists()
-
-
-JOBS = """\
-name: jobs
-start: 2026-03-02T00:00:00Z
-duration: 5m
-nodeGroups:
-  - {name: workers, instanceType: m5.large, min: 0, max: 2, bootTime: 20s}
-loops: [nodes]
-manifests:
-  - |
-    apiVersion: batch/v1
-    kind: Job
-    metadata: {name: batch}
-    spec:
-      parallelism: 2
-      completions: 2
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{name: main, image: x, resources: {requests: {cpu: 1500m}}}]
-"""
 
 
 @pytest.mark.slow

@@ -87,7 +87,13 @@ def show(result: SweepResult, out: Path, tables: Sequence[Path], seeds: int, err
     click.echo(aligned(settings_table(axes, shown)))
     if len(shown) < len(settings):
         click.echo(f"... and {len(settings) - len(shown)} behind the Pareto front, in settings.csv")
-    click.echo("\n* Pareto front: no other setting costs as little and loses as few SLO minutes\n")
+    summaries = [one.outcome.summary for one in result.cells if one.outcome.summary is not None]
+    has_services = not summaries or any(one.services for one in summaries)
+    click.echo(
+        "\n* Pareto front: no other setting costs as little and loses as few SLO minutes\n"
+        if has_services
+        else "\n* the cheapest: without services no SLO minutes are lost; compare `pending`\n"
+    )
     if effects:
         click.echo(f"{aligned(effects_table(effects))}\n")
     if error_bar:
