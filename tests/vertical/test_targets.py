@@ -76,11 +76,19 @@ def test_another_kind_selects_by_its_scale():
     bare = {**body, "status": {}}
     assert target("Widget", "web", scales=[("Widget", "web", bare)]).problem == (
         "Cannot read targetRef. Reason: unhandled targetRef apps/v1 / Widget / web, last error "
-        "Resource shop/web has an empty selector for scale sub-resource"
+        "resource shop/web has an empty selector for scale sub-resource"
     )
     odd = {**body, "status": {"selector": "app in"}}
     assert target("Widget", "web", scales=[("Widget", "web", odd)]).problem.startswith(
         "Cannot read targetRef. Reason: unhandled targetRef apps/v1 / Widget / web, last error "
+    )
+
+
+def test_a_vpa_of_an_old_version_has_no_target():
+    """The condition says so in upstream's words."""
+    found = read_target("shop", None, Controllers(lambda *_: None, lambda _: Scale()))
+    assert found.problem == (
+        "Cannot read targetRef. Reason: targetRef not defined. If this is a v1beta1 object, switch to v1"
     )
 
 

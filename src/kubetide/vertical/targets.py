@@ -70,7 +70,7 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
 def read_target(namespace: str, reference: CrossVersionObjectReference | None, known: Controllers) -> Target:
     """Return the pod selector of a VPA's target, or why there is none."""
     if reference is None:
-        text = "targetRef not defined. If this is a v1beta1 object, switch to v1."
+        text = "targetRef not defined. If this is a v1beta1 object, switch to v1"
         return Target(problem=f"Cannot read targetRef. Reason: {text}")
     key = ControllerKey(namespace, reference.kind, reference.name, reference.api_version)
     try:
@@ -133,7 +133,7 @@ def _selector_of(key: ControllerKey, known: Controllers) -> Selector:
     if key.kind in WELL_KNOWN:
         return selector_of(found)
     if not found.status.selector:
-        text = f"Resource {key.namespace}/{key.name} has an empty selector for scale sub-resource"
+        text = f"resource {key.namespace}/{key.name} has an empty selector for scale sub-resource"
         raise TargetError(unhandled(key, text))
     try:
         return Selector.parse(found.status.selector)
