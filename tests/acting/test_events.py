@@ -6,6 +6,7 @@ import asyncio
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubetide.acting import EventWriter, in_parallel
 from kubetide.acting.correlating import Correlator
@@ -141,16 +142,62 @@ def test_what_is_dropped_is_counted():
 def test_equal_events_at_once_are_one():
     """Events that are written side by side over a slow network are counted, not made twice."""
 
-    class Slow:
-        async def before(self, _request):
-            await asyncio.sleep(1)
-
     async def main(cluster, clock):
         writer = EventWriter(cluster.client(faults=Slow()), clock, "tester")
         await asyncio.gather(*(writer.emit(WEB, "Normal", "Scaled", "to 3") for _ in range(5)))
         return [event.count for event in (await cluster.list(EVENTS)).items], writer.dropped
 
     assert run(main) == ([5], 0)
+
+
+class Slow:
+    """A network on which a request takes a fifth of a second."""
+
+    async def before(self, _request):
+        await asyncio.sleep(0.2)
+
+
+def many(count):
+    """Return that many events, each on an object of its own."""
+    return [(replace(WEB, name=f"web-{at:04}"), "Normal", "Scaled", "to 3") for at in range(count)]
+
+
+def test_many_events_hold_up_nobody():
+    """Whoever has many events goes on after a second; the others are written in their order, and later ones after them."""
+
+    async def main(cluster, clock):
+        writer = EventWriter(cluster.client(faults=Slow()), clock, "tester")
+        begun, steps = clock.now(), []
+        for events in (many(20), [(NODE, "Normal", "Fine", "all well")]):
+            await writer.emit_all(events)
+            steps.append((clock.now() - begun, len((await cluster.list(EVENTS)).items)))
+        await clock.sleep(seconds(10))
+        found = (await cluster.list(EVENTS)).items
+        await writer.emit_all(many(1))
+        return steps, [event.involved_object.name for event in sorted(found, key=by_version)], writer.dropped
+
+    def by_version(event):
+        return int(event.metadata.resource_version)
+
+    steps, names, dropped = run(main)
+    assert steps == [(seconds(1), 5), (seconds(1), 5)]
+    assert names == [*(about.name for about, *_ in many(20)), "n1"]
+    assert dropped == 0
+
+
+def test_a_thousand_events_may_wait():
+    """What is more is dropped and counted, and so is what still waits at the end."""
+
+    async def main(cluster, clock):
+        writer = EventWriter(cluster.client(faults=Slow()), clock, "tester")
+        await writer.emit_all(many(1200))
+        dropped = writer.dropped
+        await writer.close()
+        written = len((await cluster.list(EVENTS)).items)
+        await clock.sleep(minutes(5))
+        return dropped, writer.dropped + written, len((await cluster.list(EVENTS)).items) - written
+
+    assert run(main) == (200, 1200, 0)
 
 
 def test_an_object_at_hand():

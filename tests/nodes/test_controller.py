@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 import yaml
 from tests.nodes.live import SHORT, START, play, replayed
@@ -14,6 +16,7 @@ from kubetide.objects.kinds import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    EVENTS,
     POD_TEMPLATES,
     PODS,
     PROVISIONING_REQUESTS,
@@ -41,6 +44,57 @@ def test_pending_pods_get_nodes():
         )
 
     play(story)
+
+
+class SlowEvents:
+    """A cluster on which each write of an event takes a fifth of a second, as at five requests a second."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    async def create(self, kind, body, **arguments):
+        if kind is EVENTS:
+            await asyncio.sleep(0.2)
+        return await self._cluster.create(kind, body, **arguments)
+
+
+def test_an_object_gets_one_event_of_a_reason_in_five_minutes():
+    """As upstream a pod that waits is told so now and then, not each tick; each scale-up stands at the status object."""
+
+    async def story(world):
+        await world.deploy("huge", replicas=1, cpu="64")
+        await world.after(minutes(2))
+        for name in ("one", "two", "three"):
+            await world.deploy(name, replicas=1, cpu="1500m")
+            await world.after(seconds(30))
+        found = (await world.cluster.list(EVENTS)).items
+        assert [event.count for event in found if event.reason == "NotTriggerScaleUp"] == [1]
+        await world.after(minutes(5))
+        found = (await world.cluster.list(EVENTS)).items
+        [again] = [event.count for event in found if event.reason == "NotTriggerScaleUp"]
+        assert again > 20, "it counts those that were not written"
+        assert len(await world.events("ScaledUpGroup")) == 6
+
+    play(story)
+
+
+def test_events_of_many_pods_hold_up_no_tick():
+    """While a hundred pods are told that no group helps them, the loop ticks on and buys for others."""
+
+    async def story(world):
+        await world.deploy("huge", replicas=100, cpu="64")
+        await world.after(seconds(8))
+        await world.deploy("web", replicas=1, cpu="1500m")
+        await world.after(seconds(10))
+        assert "Chosen" in {one.code for one in world.recorder.reasons}
+        assert len(await world.events("NotTriggerScaleUp")) < 100
+        await world.after(seconds(30))
+        assert len(await world.events("NotTriggerScaleUp")) == 100
+
+    play(story, wrap=SlowEvents)
 
 
 def test_idle_nodes_go():

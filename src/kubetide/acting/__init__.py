@@ -1,7 +1,8 @@
 """What controllers share for writing: leases, events, and a bounded number of parallel requests."""
 
+from kubetide.acting.correlating import Flood, of_one_object
 from kubetide.acting.election import Elector, Fence, LeaseLost
-from kubetide.acting.events import EventWriter, cut_note
+from kubetide.acting.events import Event, EventWriter, cut_note
 from kubetide.acting.lease import LeaseTimes
 from kubetide.acting.parallel import both, in_parallel
 from kubetide.acting.turns import in_turns
@@ -11,8 +12,10 @@ from kubetide.acting.waiting import within
 
 __all__ = [
     "Elector",
+    "Event",
     "EventWriter",
     "Fence",
+    "Flood",
     "LeaseLost",
     "LeaseTimes",
     "UnreadObjects",
@@ -20,6 +23,7 @@ __all__ = [
     "cut_note",
     "in_parallel",
     "in_turns",
+    "of_one_object",
     "update_object",
     "within",
 ]

@@ -7,7 +7,7 @@ Source: client-go v1.36 (tools/record, EventCorrelator). In turn, for each event
    the newest, marked as combined.
 2. *Equal* events, of one message too, raise the count of the one that is there.
 3. An object gets 25 events at once and then one every five minutes; what is more is dropped. It has been
-   counted by then, so that the next one that is written includes it.
+   counted by then, so that the next one that is written includes it. A component may count otherwise (``Flood``).
 
 Not as upstream: which of the ten messages is evicted depends on Go's map order there; here
 it is the newest, so that the first nine go on being counted one by one. All that is known of is held for
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from kubetide.objects.cluster import ObjectReference
 from kubetide.units.time import Duration, Instant, minutes, seconds
@@ -70,6 +70,24 @@ class _Allowance:
     since: Instant
 
 
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """When there are too many events.
+
+    Attributes:
+        key: Events of one key share an allowance; from object, reason and message.
+        burst: How many of these are written at once, before it is one every five minutes.
+    """
+
+    key: Callable[[ObjectReference, str, str], object]
+    burst: int
+
+
+def of_one_object(about: ObjectReference, _reason: str, _message: str) -> object:
+    """Return what identifies the object: client-go's key of an allowance."""
+    return _source(about)
+
+
 class _Newest(Generic[V]):
     """A map that forgets what has not been asked for the longest."""
 
@@ -93,10 +111,14 @@ class _Newest(Generic[V]):
             del self._held[next(iter(self._held))]
 
 
+DEFAULT_FLOOD: Final = Flood(of_one_object, _BURST)
+
+
 class Correlator:
     """Remembers the events of one component."""
 
-    def __init__(self) -> None:
+    def __init__(self, flood: Flood = DEFAULT_FLOOD) -> None:
+        self._flood = flood
         self._groups: _Newest[_Group] = _Newest()
         self._written: _Newest[Written] = _Newest()
         self._allowances: _Newest[_Allowance] = _Newest()
@@ -105,8 +127,7 @@ class Correlator:
         self, about: ObjectReference, level: Level, reason: str, message: str, *, name: str, now: Instant
     ) -> Written | None:
         """Return the event to write, None for a dropped one; a new one gets ``name``."""
-        source = (about.api_version, about.kind, about.namespace, about.name, about.uid)
-        similar = source, level, reason
+        similar = _source(about), level, reason
         if self._is_one_of_many(similar, message, now):
             message = COMBINED + message
             key: object = similar
@@ -118,7 +139,7 @@ class Correlator:
         else:
             written = replace(known, message=message, count=known.count + 1, last=now, is_new=False)
         self._written.put(key, written)
-        return written if self._may(source, now) else None
+        return written if self._may(self._flood.key(about, reason, message), now) else None
 
     def _is_one_of_many(self, similar: _Similar, message: str, now: Instant) -> bool:
         group = self._groups.get(similar, lambda: _Group(now))
@@ -130,14 +151,19 @@ class Correlator:
         group.messages.add(message)
         return False
 
-    def _may(self, source: _Source, now: Instant) -> bool:
-        """Take from the object's allowance of events, which fills up with time."""
-        allowance = self._allowances.get(source, lambda: _Allowance(_BURST, now))
+    def _may(self, key: object, now: Instant) -> bool:
+        """Take from the key's allowance of events, which fills up with time."""
+        burst = self._flood.burst
+        allowance = self._allowances.get(key, lambda: _Allowance(burst, now))
         refilled = Duration(now - allowance.since) // _REFILL
         if refilled:
-            allowance.left = min(_BURST, allowance.left + refilled)
+            allowance.left = min(burst, allowance.left + refilled)
             allowance.since = Instant(allowance.since + refilled * _REFILL)
         if not allowance.left:
             return False
         allowance.left -= 1
         return True
+
+
+def _source(about: ObjectReference) -> _Source:
+    return about.api_version, about.kind, about.namespace, about.name, about.uid

@@ -17,6 +17,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
+from kubetide.nodes.controller.events import event_of, flood_of
 from kubetide.nodes.controller.figures import figures_of
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
@@ -48,7 +49,6 @@ from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.nodes.templates.sizes import node_sizes
 from kubetide.objects.cluster import ObjectReference
-from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
@@ -125,8 +125,9 @@ class NodesController(BaseLoop):
         self._writer = Writer(cluster)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
-        self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
-        self._not_understood = NotUnderstood(self._events)
+        self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide", flood=flood_of(settings))
+        self._notices = EventWriter(cluster, clock, COMPONENT, program="kubetide")
+        self._not_understood = NotUnderstood(self._notices)
         self._status = StatusMap(cluster, settings)
         self._unchanged = UnchangedTicks(self._state, clock)
         self._read_pods: tuple[str, ...] = ()
@@ -180,7 +181,7 @@ class NodesController(BaseLoop):
             about = ObjectReference(
                 api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
             )
-            await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
+            await self._notices.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
         has_memory = self._since_memory + 1 >= CHECKPOINT_EVERY
         rested = self._unchanged.take(delta, now, self._recorder, self._ticks, has_memory=has_memory)
         if rested is not None:
@@ -244,6 +245,7 @@ class NodesController(BaseLoop):
 
     async def close(self) -> None:
         """Delete the status object, as upstream does on SIGTERM."""
+        await self._events.close()
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
@@ -255,16 +257,7 @@ class NodesController(BaseLoop):
         outcomes = await self._act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
-        for event in (*commands.events, *result.events):
-            version = CAPACITY_BUFFERS.api_version if event.kind == CAPACITY_BUFFERS.kind else "v1"
-            about = ObjectReference(
-                api_version=version,
-                kind=event.kind,
-                namespace=event.namespace,
-                name=event.name,
-                uid=event.uid,
-            )
-            await self._events.emit(about, event.type, event.reason, event.message)
+        await self._events.emit_all(map(event_of, (*commands.events, *result.events)))
         failed = await self._writer.write(result.writes)
         self._gatherer.capacity.read_anew(failed)
         if request_processed(self._state, result.writes, failed):
