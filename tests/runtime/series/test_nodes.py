@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 from tests.nodes.frozen import World as Frozen
-from tests.nodes.frozen import group, node, pod
+from tests.nodes.frozen import group, node, pod, replica_set
 from tests.nodes.live import SHORT, START, play
 from tests.runtime.series.reading import read
 from tests.runtime.series.scraped import NO_GPU, SMALL, Scraped, reported
@@ -466,6 +466,22 @@ def test_the_most_nodes_are_bounded_by_groups_and_flag():
     for flag, most in ((0, 15), (12, 12), (100, 15)):
         world = Frozen(groups=groups, settings={"max_nodes_total": flag})
         assert gauges(world)["max_nodes_count",] == most
+
+
+def test_pods_that_are_still_to_be_made_are_counted_apart():
+    """With proactive scale-up those that fit nowhere count up to the limit, and so do those beyond it; else there is no such value."""
+    for proactive, found in ((True, {"injected": 7, "skipped_injection": 2}), (False, {})):
+        settings = {"enable_proactive_scaleup": proactive, "pod_injection_limit": 8}
+        world = Frozen(
+            groups=[group("g")],
+            pods=[pod("p", cpu="1", of="web")],
+            replica_sets=(replica_set("web", 10),),
+            settings=settings,
+        )
+        waiting = {
+            key[1]: count for key, count in gauges(world).items() if key[0] == "unschedulable_pods_count"
+        }
+        assert waiting == {"unschedulable": 1, "scheduler_unprocessed": 0, **found}
 
 
 def test_pods_that_a_bypassed_scheduler_has_not_seen_are_counted_apart():

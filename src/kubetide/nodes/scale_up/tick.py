@@ -61,6 +61,7 @@ class Demand(msgspec.Struct):
         too_new: Pods that are not old enough to be looked at.
         workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
         overflowing: Controllers with more distinct pods that fit nowhere than are remembered.
+        injected: Pods that a controller has yet to make and that fit nowhere; ``over_limit`` more are left out.
         unprocessed: Pods for which no place was looked for.
         consumers: Pods of ProvisioningRequests that fit nowhere: they buy nothing themselves.
         search: The search for places while there are pods that were not looked at; None once it has ended.
@@ -73,6 +74,8 @@ class Demand(msgspec.Struct):
     too_new: list[Pod] = msgspec.field(default_factory=list)
     workloads: dict[Key, Workload] = msgspec.field(default_factory=dict)
     overflowing: int = 0
+    injected: int = 0
+    over_limit: int = 0
     unprocessed: int = 0
     consumers: list[Pod] = msgspec.field(default_factory=list)
     search: Search | None = None

@@ -120,7 +120,10 @@ class NodeGauges:
         _set_all(self._taints, taints)
 
     def _collect_pending(self, state: State) -> None:
-        """Count the pods that nodes are asked for; of bypassed schedulers also those not looked at yet."""
+        """Count the pods that nodes are asked for; of bypassed schedulers also those not looked at yet.
+
+        With proactive scale-up also the pods that are still to be made, and those beyond ``--pod-injection-limit``.
+        """
         given_up = unseen = 0
         for pod in state.pending.values():
             if is_unschedulable(pod, state.settings):
@@ -130,6 +133,9 @@ class NodeGauges:
                     unseen += 1
         self._pending.set(given_up, "unschedulable")
         self._pending.set(unseen, "scheduler_unprocessed")
+        if state.settings.enable_proactive_scaleup and state.tick is not None:
+            self._pending.set(state.tick.demand.injected, "injected")
+            self._pending.set(state.tick.demand.over_limit, "skipped_injection")
 
     def _collect_mismatches(self, state: State) -> None:
         """Once a driver is shown it stays, at 0 while nothing of it differs."""

@@ -14,6 +14,7 @@ from kubetide.nodes.scale_up.pending.demand import every_demand, workload_of
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, within_limit
 from kubetide.nodes.scale_up.tick import Demand
 from kubetide.nodes.state import State
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import GPU_RESOURCES
 from kubetide.scheduling import classify
@@ -79,12 +80,15 @@ def place_more(state: State, demand: Demand, now: Instant, most: int | None) -> 
     demand.overflowing = placements.overflowing
     demand.unprocessed = len(placements.unprocessed)
     state.phases.end("filterOutSchedulable")
-    injected = (key for key, source in demand.virtual.items() if source == INJECTED)
+    injected = {key: None for key, source in demand.virtual.items() if source == INJECTED}
     unplaced = [pod for pod in placements.unplaced if not is_daemon_set_pod(pod)]
     if state.settings.enable_provisioning_requests:
         demand.consumers = [pod for pod in unplaced if consumes_request(pod)]
         unplaced = [pod for pod in unplaced if not consumes_request(pod)]
-    for pod in within_limit(state, unplaced, injected):
+    left = within_limit(state, unplaced, injected)
+    demand.injected = sum(key_of(pod) in injected for pod in left) if injected else 0
+    demand.over_limit = len(unplaced) - len(left)
+    for pod in left:
         if is_too_new(pod, state, now):
             demand.too_new.append(pod)
         else:
