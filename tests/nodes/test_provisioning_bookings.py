@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.nodes.frozen import group, node, pod
-from tests.nodes.requests import TEMPLATES, conditions, consumer, provisioned, request, world
+from tests.nodes.requests import TEMPLATES, conditions, conditions_of, consumer, provisioned, request, world
 
 from kubetide.units.time import minutes, seconds
 
@@ -38,7 +38,12 @@ def test_a_booking_that_is_used_up_is_over():
     there = [consumer(f"c{at}", "used", cpu="1", node="n1") for at in range(2)]
     held = world(requests=[booked], templates=TEMPLATES, pods=there)
     held.tick()
-    assert conditions(held, "used")["BookingExpired"] == ("True", "CapacityBookingConsumed")
+    (used,) = held.state.capacity.requests
+    assert conditions_of(used.status)["BookingExpired"] == (
+        "True",
+        "CapacityBookingConsumed",
+        "Capacity booking consumed: all pods scheduled",
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ PARTIAL_MESSAGE: Final = "Partial capacity is found in the cluster."
 NOT_FOUND_MESSAGE: Final = "Capacity is not found, CA will try to find it later."
 GIVEN_UP_MESSAGE: Final = "CA could not find requested capacity"
 RESERVATION_OVER_MESSAGE: Final = "Capacity reservation time is expired"
-CONSUMED_MESSAGE: Final = "Capacity booking is consumed"
+CONSUMED_MESSAGE: Final = "Capacity booking consumed: all pods scheduled"
 EXPIRED_MESSAGE: Final = "ProvisioningRequest is expired"
 
 RESERVATION: Final[Duration] = minutes(10)
