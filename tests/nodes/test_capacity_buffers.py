@@ -17,6 +17,7 @@ from kubetide.nodes.records.delta import Unwritten
 from kubetide.objects.batch import Job
 from kubetide.objects.capacity import CapacityBufferStatus, LocalReference
 from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.workload import ReplicationController
 from kubetide.units.time import format_rfc3339, minutes, seconds
 
 BIG = pod_template("big", cpu="3")
@@ -249,6 +250,20 @@ def test_a_job_counts_by_its_parallelism():
     assert held.writes[0] == CopyTemplate("spare", "uid-spare", "default", name, "jobs", "web")
     held.tick(at=seconds(10), capacity=CapacityChanges(pod_templates=(replace(BIG, metadata=meta(name)),)))
     assert status(held, "spare").replicas == 4
+
+
+def test_a_replication_controller_without_pods():
+    """As upstream, its template and its number of pods are what it says itself."""
+    held = world(buffers=[_spare("ReplicationController", "core", percentage=50)])
+    named = {"name": "web", "namespace": "default", "uid": "uid-web", "generation": 1}
+    empty = convert({"metadata": named, "spec": {"replicas": 4}}, ReplicationController)
+    held.tick(replication_controllers=(empty,))
+    name = template_name("spare")
+    assert held.writes[0] == CopyTemplate(
+        "spare", "uid-spare", "default", name, "replicationcontrollers", "web"
+    )
+    held.tick(at=seconds(10), capacity=CapacityChanges(pod_templates=(replace(BIG, metadata=meta(name)),)))
+    assert (said(held, "spare")["ReadyForProvisioning"][0], status(held, "spare").replicas) == ("True", 2)
 
 
 def test_a_copy_that_could_not_be_written_is_made_again():

@@ -1,4 +1,4 @@
-"""ReplicationControllers: read from the first pod on that has one, and asked by the drain rules."""
+"""ReplicationControllers: read from the first pod or buffer on that has one, and asked by the drain rules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.records.export import export_state
+from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Gone, State
-from kubetide.objects.kinds import PODS, REPLICATION_CONTROLLERS, STORED_KINDS
+from kubetide.objects.kinds import CAPACITY_BUFFERS, PODS, REPLICATION_CONTROLLERS, STORED_KINDS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.workload import ReplicationController, ReplicationControllerSpec
 from kubetide.runtime.timing.clock import run_virtual
@@ -25,6 +26,7 @@ OWNER = {
     "uid": "uid-old",
     "controller": True,
 }
+EMPTY = {"metadata": {"name": "old"}, "spec": {"replicas": 0, "template": {"spec": {"containers": []}}}}
 POD = {"containers": [{"name": "main", "image": "app:1"}]}
 
 
@@ -97,3 +99,27 @@ def test_they_are_read_from_the_first_pod_on_that_has_one():
 
     run_virtual(lambda clock: main(clock, (*STORED_KINDS, REPLICATION_CONTROLLERS), True), start=START)
     run_virtual(lambda clock: main(clock, STORED_KINDS, False), start=START)
+
+
+def test_they_are_read_for_a_buffer_of_one():
+    """A CapacityBuffer of one that has no pods yet is ready in the tick in which it is first seen."""
+
+    async def main(clock):
+        store = Store((*STORED_KINDS, REPLICATION_CONTROLLERS, CAPACITY_BUFFERS))
+        cluster = EmbeddedCluster(store, clock)
+        state, caches = State(), Caches(cluster, clock)
+        state.settings = Settings(capacity_buffer_controller_enabled=True)
+        gatherer = Gatherer(
+            cluster, EmbeddedCloud(cluster, clock, seed=1, groups=()), clock, None, state, caches
+        )
+        task = asyncio.create_task(caches.run())
+        await cluster.create(REPLICATION_CONTROLLERS, EMPTY, namespace="default")
+        reference = {"kind": "ReplicationController", "name": "old", "apiGroup": "core"}
+        spare = {"metadata": {"name": "spare"}, "spec": {"scalableRef": reference, "replicas": 1}}
+        await cluster.create(CAPACITY_BUFFERS, spare, namespace="default")
+        await clock.sleep(seconds(1))
+        state.apply(await gatherer.begin())
+        assert len(state.capacity.buffers) == len(state.replication_controllers) == 1
+        task.cancel()
+
+    run_virtual(main, start=START)

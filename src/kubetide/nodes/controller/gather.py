@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from kubetide.nodes.capacity.buffers.sources import is_of_replication_controller
 from kubetide.nodes.controller.by_key import ByKey
 from kubetide.nodes.controller.capacity import CapacityGatherer
 from kubetide.nodes.controller.config_maps import ConfigMapReader
@@ -223,10 +224,13 @@ class Gatherer:
             await self._begin_with_volumes()
             first = True
         volumes, gone_volumes = self._volumes()
-        controllers, gone_controllers = await self._replication_controllers(pods)
         first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
         capacity, gone_capacity, unwritten = await self.capacity.changes(step, anew=self.anew)
+        needed = any(map(_has_replication_controller, pods)) or any(
+            map(is_of_replication_controller, capacity.capacity_buffers if capacity is not None else ())
+        )
+        controllers, gone_controllers = await self._replication_controllers(needed=needed)
         return Delta(
             step=step,
             nodes=nodes,
@@ -266,12 +270,12 @@ class Gatherer:
         self._sources[kind.plural] = _Source(informer, informer.feed())
 
     async def _replication_controllers(
-        self, pods: Sequence[Pod]
+        self, *, needed: bool
     ) -> tuple[tuple[ReplicationController, ...] | None, tuple[Key, ...]]:
-        """Return what changed in ReplicationControllers; they are read from the first pod on that has one."""
+        """Return what changed in ReplicationControllers; they are read from the first pod or buffer on that has one."""
         name = REPLICATION_CONTROLLERS.plural
         if name not in self._sources:
-            if not any(map(_has_replication_controller, pods)):
+            if not needed:
                 return None, ()
             self._open(REPLICATION_CONTROLLERS)
             await self._sources[name].informer.answered()

@@ -98,7 +98,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         volumes: Claims, volumes, storage classes and what CSI drivers report; None when they are as before. They
             are read from the first pod with a claim on, and until then pods are placed as if they had none.
         replication_controllers: Those that are new or have changed; None when they are as before. They are read
-            from the first pod on that one of them controls, and until then they are taken to exist.
+            from the first pod or CapacityBuffer on that has one, and until then they are taken to exist.
         devices: Slices, claims for devices and their classes, in the same way.
         capacity: Requests for capacity and the PodTemplates that they name; read where the flags say so.
         unwritten: PodTemplates whose last copy could not be written, with the errors: they are copied again.

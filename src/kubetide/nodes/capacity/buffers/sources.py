@@ -147,7 +147,22 @@ def _built_in(state: State, kind: Kind[Any], namespace: str, reference: Scalable
             return None
         # A Job has no scale subresource, by which upstream finds the pods of a workload.
         return Workload(kind, (), _or_one(job.spec.parallelism), version=_version_of(job.metadata))
+    controller = (state.replication_controllers or {}).get(key)
+    if controller is not None:
+        pods = tuple(state.held_pods.controlled_by(controller.metadata.uid))
+        replicas, version = _or_one(controller.spec.replicas), _version_of(controller.metadata)
+        return Workload(kind, pods, replicas, version=version)
     return _custom(state, namespace, kind.group, reference)
+
+
+def is_of_replication_controller(buffer: CapacityBuffer) -> bool:
+    """Return whether the buffer is one of a ReplicationController."""
+    reference = buffer.spec.scalable_ref
+    return (
+        reference is not None
+        and reference.kind == REPLICATION_CONTROLLERS.kind
+        and reference.api_group in {"", "core"}
+    )
 
 
 def _custom(state: State, namespace: str, group: str, reference: ScalableReference) -> Workload | None:
