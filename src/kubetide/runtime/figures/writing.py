@@ -90,9 +90,12 @@ class FiguresWriter:
             # Most are as they were, and comparing two lists costs less than a look at their numbers.
             if column != last.get(figure):
                 for number, one in enumerate(column, start=at):
-                    value, former = nan if one is None else float(one), now[number]
+                    former = now[number]
+                    if one == former:
+                        continue
+                    value = nan if one is None else float(one)
                     # NaN is not equal to itself, and nothing new where it was there before.
-                    if value != former and not (isnan(value) and isnan(former)):
+                    if not (isnan(value) and isnan(former)):
                         ids.append(before.ids[number])
                         values.append(value)
                         now[number] = value

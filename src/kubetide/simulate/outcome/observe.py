@@ -54,12 +54,23 @@ class Observer:
         )
         self._start = start
         self._load = load
+        self._keys = [(service.namespace, service.name) for service in load.services]
+        every = [self.timeline.services[name] for name in names]
+        self._totals = [one.resources for one in every]
         self._series = [
-            (
-                (service.namespace, service.name),
-                self.timeline.services[shown_name(service.namespace, service.name)],
+            [getattr(one, column) for one in every]
+            for column in (
+                "offered",
+                "capacity",
+                "asked",
+                "queue",
+                "latency",
+                "existing",
+                "ready",
+                "violated",
+                "violated_own_step",
+                "desired",
             )
-            for service in load.services
         ]
         self._columns: dict[str, tuple[Float64Vector, list[float]]] = {}
         self._cloud = cloud
@@ -73,9 +84,7 @@ class Observer:
         for node_key, node in nodes.objects.items():
             self._counts.node_changed(node_key, None, node)
             self._lives.node_changed(node_key, None, node)
-        self._kills = Kills(
-            [(one, series) for one, (_, series) in zip(load.services, self._series, strict=True)]
-        )
+        self._kills = Kills(list(zip(load.services, every, strict=True)))
         pods.on_change(self._counts.pod_changed)
         pods.on_change(self._kills.pod_changed)
         nodes.on_change(self._counts.node_changed)
@@ -92,35 +101,26 @@ class Observer:
     def _sample(self, end: Instant, step: ServiceStep) -> None:
         if end <= self._start:
             return
-        line, counts, deployments = self.timeline, self._counts, self._deployments.objects
+        line, counts = self.timeline, self._counts
         # As lists, because an array gives its elements one by one slowly.
+        existing = step.existing.tolist()
         columns = (
             _rounded(step.offered, 4),
             self._as_before("capacity", step.capacity),
             self._as_before("asked", step.asked),
             _rounded(step.queue, 2),
             _rounded(step.latency, 5),
-            step.existing.tolist(),
+            existing,
             step.ready.tolist(),
             step.violated.tolist(),
             step.violated_own_step.tolist(),
+            [self._desired(key, pods) for key, pods in zip(self._keys, existing, strict=True)],
         )
-        for (key, series), row in zip(self._series, zip(*columns, strict=True), strict=True):
-            offered, capacity, asked, queue, latency, existing, ready, violated, own_step = row
-            series.offered.append(offered)
-            series.capacity.append(capacity)
-            series.asked.append(asked)
-            series.queue.append(queue)
-            series.latency.append(latency)
-            series.existing.append(existing)
-            series.ready.append(ready)
-            series.violated.append(violated)
-            series.violated_own_step.append(own_step)
-            deployment = deployments.get(key)
-            desired = existing if deployment is None else deployment.spec.replicas
-            series.desired.append(1 if desired is None else desired)
+        for series, column in zip(self._series, columns, strict=True):
+            for values, value in zip(series, column, strict=True):
+                values.append(value)
         if step.resources is not None:
-            _add([series.resources for _, series in self._series], step.resources)
+            _add(self._totals, step.resources)
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
             # A group that was created in the middle of the run had no nodes before.
@@ -139,6 +139,11 @@ class Observer:
         line.pod_starts, line.evictions = counts.starts, counts.evictions
         if self._on_sample is not None:
             self._on_sample(line)
+
+    def _desired(self, key: Key, existing: int) -> int:
+        deployment = self._deployments.objects.get(key)
+        desired = existing if deployment is None else deployment.spec.replicas
+        return 1 if desired is None else desired
 
     def _as_before(self, name: str, column: Float64Vector) -> list[float]:
         """Return a column that follows from pods alone, rounded; where it is the very one of the last step as it was then."""
