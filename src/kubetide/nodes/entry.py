@@ -16,8 +16,6 @@ from kubetide.nodes.explain.entry import EXPLAINING
 from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.scale_down.drain_rules.named import named_rules, rules_with
 from kubetide.nodes.scale_up.pending.demand import SOURCES, check_sources, named_source
-from kubetide.nodes.series import NodesSeries
-from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings
 from kubetide.objects.kinds import CAPACITY_KINDS, DEPLOYMENTS, DEVICE_KINDS, RESOURCE_QUOTAS, VOLUME_KINDS
 from kubetide.ports.clock import Clock
@@ -64,6 +62,10 @@ def _make(parts: Parts, settings: Settings) -> NodesController:
 
 
 def _series(registry: Registry, loop: NodesController, clock: Clock) -> Listener:
+    # A simulation exposes none.
+    from kubetide.nodes.series import NodesSeries  # noqa: PLC0415
+    from kubetide.nodes.series.not_understood import show_not_understood  # noqa: PLC0415
+
     show_not_understood(registry, lambda: loop.not_understood)
     return NodesSeries(registry, loop, clock).on_record
 

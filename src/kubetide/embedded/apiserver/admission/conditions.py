@@ -9,7 +9,6 @@ from __future__ import annotations
 from kubetide.embedded.apiserver.admission.attributes import Attributes, View
 from kubetide.embedded.apiserver.admission.hooks import Hook
 from kubetide.embedded.apiserver.admission.review import review_of
-from kubetide.embedded.apiserver.rules.match_conditions import ConditionError, condition_holds
 from kubetide.ports.errors import Forbidden
 
 
@@ -26,6 +25,8 @@ def meets_conditions(hook: Hook, attributes: Attributes, view: View) -> bool:
         "oldObject": request.pop("oldObject"),
         "request": request,
     }
+    from kubetide.embedded.apiserver.rules.match_conditions import ConditionError, condition_holds  # noqa: PLC0415  CEL is loaded when an expression is met
+
     faults: list[str] = []
     for expression in hook.conditions:
         try:

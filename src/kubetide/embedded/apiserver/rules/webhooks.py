@@ -10,7 +10,6 @@ import binascii
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kubetide.embedded.apiserver.rules.match_conditions import validate_match_conditions
 from kubetide.objects.field_errors import (
     FieldError,
     check_choice,
@@ -69,7 +68,11 @@ def _webhook(at: str, webhook: Json) -> list[FieldError]:
         f"{at}.reinvocationPolicy", webhook.get("reinvocationPolicy"), ("IfNeeded", "Never")
     )
     errors += _client(f"{at}.clientConfig", webhook.get("clientConfig") or {})
-    errors += validate_match_conditions(f"{at}.matchConditions", webhook.get("matchConditions") or [])
+    conditions = webhook.get("matchConditions") or []
+    if conditions:
+        from kubetide.embedded.apiserver.rules.match_conditions import validate_match_conditions  # noqa: PLC0415  CEL is loaded when an expression is met
+
+        errors += validate_match_conditions(f"{at}.matchConditions", conditions)
     return errors + _review_versions(
         f"{at}.admissionReviewVersions", webhook.get("admissionReviewVersions") or []
     )
