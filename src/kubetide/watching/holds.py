@@ -29,11 +29,9 @@ def holds_of(
     Args:
         may_be_old: Whether its age counts. A cache of the same process is not old while its watch is open, however quiet the cluster is.
     """
-    found = (
-        _too_old(informer, now, settings.max_cache_age) if may_be_old else "",
-        _shrunken(informer, now, settings.max_relist_loss, settings.relist_hold),
-    )
-    return tuple(why for why in found if why)
+    old = _too_old(informer, now, settings.max_cache_age) if may_be_old else ""
+    shrunken = _shrunken(informer, now, settings.max_relist_loss, settings.relist_hold)
+    return tuple(filter(None, (old, shrunken)))
 
 
 def _too_old(informer: Informer[Any], now: Instant, max_cache_age: Duration) -> str:

@@ -123,8 +123,7 @@ class NodesController(BaseLoop):
         if settings.dynamic_node_delete_delay_after_taint_enabled:
             self._taint_latency = TaintLatency(clock, self._gatherer.nodes)
         self._writer = Writer(cluster)
-        self.stopwatch = self._state.phases = Stopwatch(clock)
-        """How long the parts of the last tick took."""
+        self._stopwatch: Stopwatch | None = None
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide", flood=flood_of(settings))
         self._notices = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._notices)
@@ -157,6 +156,12 @@ class NodesController(BaseLoop):
         """How many objects cannot be read now, by resource."""
         return self._not_understood.objects.numbers()
 
+    def stopwatch(self) -> Stopwatch:
+        """Return what measures how long the parts of each tick take; nothing does before the first call."""
+        if self._stopwatch is None:
+            self._stopwatch = self._state.phases = Stopwatch(self._clock)
+        return self._stopwatch
+
     async def synced(self) -> None:
         """Return once all caches that the loop needs are synced; until its first tick the status object says that it begins."""
         await self._status.begin(self._clock.now())
@@ -164,13 +169,14 @@ class NodesController(BaseLoop):
 
     async def tick(self) -> None:
         """Run one tick through all its steps. The caches must be synced. Raises CloudError, ApiError."""
-        self.stopwatch.restart()
-        self.stopwatch.begin("updateClusterState")
+        if self._stopwatch is not None:
+            self._stopwatch.restart()
+        self._state.phases.begin("updateClusterState")
         try:
             await self._steps()
         finally:
             self.deciding = False
-            self.stopwatch.begin("loopWait")
+            self._state.phases.begin("loopWait")
 
     async def _steps(self) -> None:
         self._old_enough_at = None

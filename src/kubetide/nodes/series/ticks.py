@@ -69,6 +69,7 @@ class NodesSeries:
     def __init__(self, registry: Registry, controller: NodesController, clock: Clock) -> None:
         per_group = controller.state.settings.emit_per_nodegroup_metrics
         self._controller = controller
+        self._stopwatch = controller.stopwatch()
         self._clock = clock
         self._gauges = NodeGauges(registry)
         self._groups = GroupGauges(registry) if per_group else None
@@ -147,7 +148,7 @@ class NodesSeries:
             self._evicted.add(given_up, "failed")
         self._demand.update(state)
         self._removals.update(state, commands.actions, outcomes, record.now)
-        for part, took in self._controller.stopwatch.take():
+        for part, took in self._stopwatch.take():
             self._functions.took(part, took)
         deletions = state.memory.scale_down.deletions
         # What a deletion was is asked when it has ended.

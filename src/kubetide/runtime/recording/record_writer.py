@@ -158,9 +158,10 @@ class RecordWriter:
                 segment.write()
         else:
             segment.write(_pieces(plain, state))
-        segment.index.add(record, offset, segment.size - offset, hold_figures=not self._at_once)
+        length = segment.size - offset
+        segment.index.add(record, offset, length, hold_figures=not self._at_once)
         segment.records += 1
-        segment.states.count(segment.size - offset, full=record.full)
+        segment.states.count(length, full=record.full)
         if segment.index.is_due(record):
             segment.write()
             segment.index.write()
