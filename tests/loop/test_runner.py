@@ -96,6 +96,31 @@ def test_what_is_under_way_wakes_the_loop_between_ticks():
     assert loop.seen == ["tick 0s", "wake 3s", "tick 10s", "wake 12s", "tick 20s"]
 
 
+def test_a_tick_that_was_asked_for_asks_for_no_other():
+    """A loop that is hurried while it rests until now ticks once for that, and then goes on as it would have."""
+
+    class Hurried(Ticking):
+        hurries = 1
+
+        def next_wake(self):
+            if self.hurries:
+                self.hurries -= 1
+                asyncio.get_running_loop().call_soon(self.eager.set)
+            return super().next_wake()
+
+    def make(clock):
+        async def slow_if_many(number):
+            if number > 10:
+                await clock.sleep(seconds(1))
+
+        loop = Hurried(clock, slow_if_many, wakes=[START, after(START, seconds(3))])
+        loop.eager = asyncio.Event()
+        return [Runner(loop, clock)]
+
+    seen = ran(make, lasts=seconds(15)).seen
+    assert seen == ["tick 0s", "tick 0s", "wake 0s", "wake 3s", "tick 10s"]
+
+
 def test_failures_are_reported_apart_and_only_a_bug_starts_anew():
     """Errors of the cloud and of the API server excuse a tick; anything else is a bug. The loop goes on."""
 
