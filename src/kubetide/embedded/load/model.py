@@ -36,7 +36,7 @@ DEFAULT_STEP = seconds(15)
 _NANO_PER_MILLI = 1_000_000
 _MOST_STEPS = 32
 _MOST_VALUES = 1 << 14
-"""So many steps, and values in a column of pods, are worked out together: more costs no less."""
+"""So many steps, and values in a column of pods, are worked out together at most; more would save no time."""
 
 
 class Usage(msgspec.Struct, frozen=True, eq=False):
