@@ -225,7 +225,7 @@ def test_the_reason_of_coming_back_from_zero(value, why):
         metric = worlds.external({"averageValue": "10"})
         await world.add(min_replicas=0, **with_metrics(metric, behavior=behavior))
         async with world.running():
-            await world.clock.sleep(minutes(1))
+            await world.clock.sleep(seconds(61))  # between two ticks
             assert await world.replicas() == 0
             await world.show_replicas(0)
             world.measured.answers = {QUEUE: [value]}
