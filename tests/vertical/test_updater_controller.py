@@ -29,6 +29,22 @@ def test_pods_outside_of_the_bounds_are_evicted_one_at_a_time():
     assert ("EvictedPod", "web") in events
 
 
+def test_an_event_comes_with_its_eviction():
+    """Not at the end of the loop, which waits for the rate limit to let the next pod go."""
+
+    async def story(world):
+        await world.build(4)
+        async with world.running():
+            await world.clock.sleep(minutes(1) + seconds(5))
+            early = await world.events()
+            await world.clock.sleep(seconds(40))
+            return early, await world.events()
+
+    early, late = play(story, eviction_rate_limit=0.05)
+    evicted = [[name for reason, name in found if reason == "EvictedByVPA"] for found in (early, late)]
+    assert evicted == [["web-0"], ["web-0", "web-1"]]
+
+
 def test_a_resize_in_place_reaches_the_container():
     """The pod goes on running, is marked, and its kubelet gives it the recommended resources."""
 

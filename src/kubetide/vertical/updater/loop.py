@@ -22,12 +22,16 @@ _AT_ONCE = 500
 """Pods that are looked at between two pauses."""
 
 
-def deciding(state: State, now: Instant) -> Loop:
-    """Yield the commands of one loop, each for its outcome; return the result."""
+def deciding(state: State, now: Instant, result: Result | None = None) -> Loop:
+    """Yield the commands of one loop, each for its outcome; return the result.
+
+    Args:
+        result: What is filled while the loop goes on, and returned; None for a new one.
+    """
     settings = state.settings
-    turn = Turn(state, now, now, after(now, settings.updater_interval))
+    turn = Turn(state, now, now, after(now, settings.updater_interval), result or Result())
     if state.boosts_only:
-        return (yield from unboosting(state, now))
+        return (yield from unboosting(state, now, result))
     for why in state.holds:
         turn.say("CacheHeld", detail=why)
         turn.result.skipped = "held"
@@ -56,12 +60,12 @@ def deciding(state: State, now: Instant) -> Loop:
     return turn.result
 
 
-def unboosting(state: State, now: Instant) -> Loop:
+def unboosting(state: State, now: Instant, result: Result | None = None) -> Loop:
     """Yield the resizes that end start-up boosts whose time is up, of VPAs in any mode (1.8.1).
 
     It does not ask for the admission controller's lease. The result says when the next boost ends.
     """
-    turn = Turn(state, now, now, after(now, state.settings.updater_interval))
+    turn = Turn(state, now, now, after(now, state.settings.updater_interval), result or Result())
     if state.settings.gates.cpu_startup_boost and not state.settings.is_1_8_0:
         try:
             for vpa, pods in controlled_pods(state, turn.say, any_mode=True):

@@ -144,9 +144,10 @@ class UpdaterController(BaseLoop):
         full = self._recorder.wants_full(LOOP) or self._whole
         self._whole = False
         gathered = encode_delta(self._state.dump() if full else delta)
-        dialogue = Dialogue(deciding(self._state, now))
+        filling = Result()
+        dialogue = Dialogue(deciding(self._state, now, filling))
         await self._rest(dialogue)
-        phase = 0
+        phase = told = 0
         while dialogue.command is not None:
             command = dialogue.command
             outcome = await self._actor.carry_out(command)
@@ -155,13 +156,20 @@ class UpdaterController(BaseLoop):
             self._note_end(dialogue.result)
             self._record(now, phase, gathered, command, outcome, dialogue.result, full=full)
             gathered, full, phase = b"{}", False, phase + 1
+            # At once: the rate limit may stretch a loop over a minute.
+            told = await self._tell(filling, told)
         result = dialogue.result
         assert result is not None
         if phase == 0:
             self._note_end(result)
             self._record(now, 0, gathered, None, None, result, full=full)
-        await self._actor.tell(result.events)
+        await self._tell(result, told)
         return result
+
+    async def _tell(self, result: Result, told: int) -> int:
+        """Write the events that are new; return how many have been written."""
+        await self._actor.tell(result.events[told:])
+        return len(result.events)
 
     def _note_end(self, result: Result | None) -> None:
         if result is not None:
