@@ -98,3 +98,17 @@ def test_a_target_is_applied_as_a_whole():
     for version in vpas["spec"]["versions"]:
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
         assert spec["properties"]["targetRef"]["x-kubernetes-map-type"] == "atomic"
+
+
+def test_conditions_of_another_recommender_are_kept_whole():
+    """Also a field that no loop here knows."""
+    condition = {"type": "Tuned", "status": "True", "observedGeneration": 3}
+
+    async def story(cluster):
+        await cluster.create(VPAS, vpa(recommenders=[{"name": "theirs"}]), **WHERE)
+        await cluster.patch(
+            VPAS, "web", {"status": {"conditions": [condition]}}, subresource="status", **WHERE
+        )
+        return (await cluster.get(VPAS.untyped, "web", **WHERE))["status"]["conditions"]
+
+    assert play(story) == [condition]

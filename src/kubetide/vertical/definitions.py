@@ -90,6 +90,11 @@ _SAID: Final[Mapping[tuple[type, str], Json]] = {
 _NOT_THERE: Final = {(Condition, "lastHeartbeatTime"), (Condition, "lastUpdateTime")}
 """Fields of types that other kinds share."""
 
+_UNREAD: Final[Mapping[type, Json]] = {
+    Condition: {"observedGeneration": {"format": "int64", "minimum": 0, "type": "integer"}},
+}
+"""Fields that no loop here reads or writes; other recommenders may."""
+
 _RULES: Final[Mapping[type, list[Json]]] = {
     CpuStartupBoost: [
         {
@@ -172,7 +177,7 @@ def schema_of(model: type) -> Json:
             continue
         said = _SAID.get((model, field.encode_name), {})
         properties[field.encode_name] = {**_schema(field.type), **said}
-    found: Json = {"type": "object", "properties": properties}
+    found: Json = {"type": "object", "properties": properties | _UNREAD.get(model, {})}
     if model in _REQUIRED:
         found["required"] = list(_REQUIRED[model])
     if model in _RULES:
