@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from kubetide.nodes.capacity.buffers.sources import is_of_replication_controller
+from kubetide.nodes.capacity.buffers.sources import names_replication_controller
 from kubetide.nodes.controller.by_key import ByKey
 from kubetide.nodes.controller.capacity import CapacityGatherer
 from kubetide.nodes.controller.config_maps import ConfigMapReader
@@ -227,9 +227,7 @@ class Gatherer:
         first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
         capacity, gone_capacity, unwritten = await self.capacity.changes(step, anew=self.anew)
-        needed = any(map(_has_replication_controller, pods)) or any(
-            map(is_of_replication_controller, capacity.capacity_buffers if capacity is not None else ())
-        )
+        needed = any(map(_has_replication_controller, pods)) or names_replication_controller(capacity)
         controllers, gone_controllers = await self._replication_controllers(needed=needed)
         return Delta(
             step=step,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.capacity import slim_template
+from kubetide.nodes.facts.capacity import CapacityChanges, slim_template
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import CapacityBuffer, ScalableReference
 from kubetide.objects.kinds import (
@@ -155,13 +155,13 @@ def _built_in(state: State, kind: Kind[Any], namespace: str, reference: Scalable
     return _custom(state, namespace, kind.group, reference)
 
 
-def is_of_replication_controller(buffer: CapacityBuffer) -> bool:
-    """Return whether the buffer is one of a ReplicationController."""
-    reference = buffer.spec.scalable_ref
-    return (
-        reference is not None
-        and reference.kind == REPLICATION_CONTROLLERS.kind
-        and reference.api_group in {"", "core"}
+def names_replication_controller(changes: CapacityChanges | None) -> bool:
+    """Return whether one of the buffers is one of a ReplicationController."""
+    references = [one.spec.scalable_ref for one in (changes.capacity_buffers if changes is not None else ())]
+    return any(
+        one.kind == REPLICATION_CONTROLLERS.kind and one.api_group in {"", "core"}
+        for one in references
+        if one is not None
     )
 
 
