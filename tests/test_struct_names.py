@@ -129,6 +129,7 @@ GROUP = {
         {
             "providerID": "aws:///eu-west-1a/i-0abc",
             "state": "Creating",
+            "managed": False,
             "error": {
                 "errorClass": "OutOfResource",
                 "errorCode": "InsufficientInstanceCapacity",

@@ -293,7 +293,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
         "ARM_CLIENT_ID": "c",
         "ARM_CLIENT_SECRET": "x",
     }
-    with pytest.raises(CloudNotFound, match=r"kubetide\[azure\]"):
+    with pytest.raises(CloudNotFound, match="pip install 'azure-identity"):
         connect("azure", environment)
 
 

@@ -27,6 +27,13 @@ async def put(cluster, name, value="1"):
     await cluster.create(CONFIG_MAPS, builders.config_map(name, data={"k": value}), namespace="default")
 
 
+async def opened(cluster, version, kind=CONFIG_MAPS):
+    """Return a watch that has said that it is open."""
+    stream = cluster.watch(kind, resource_version=version)
+    assert await anext(stream) == ()
+    return stream
+
+
 async def collect(cluster, into, **where):
     """Read a watch of ConfigMaps until it ends, noting what comes."""
     async for batch in cluster.watch(CONFIG_MAPS, **where):
@@ -88,7 +95,7 @@ def test_a_watch_older_than_the_history_expires():
             versions.append((await cluster.list(CONFIG_MAPS)).resource_version)
         with pytest.raises(Expired, match="too old resource version"):
             await anext(cluster.watch(CONFIG_MAPS, resource_version=versions[0]))
-        stream = cluster.watch(CONFIG_MAPS, resource_version=versions[1])
+        stream = await opened(cluster, versions[1])
         assert [event.name for event in await anext(stream)] == ["b", "c", "d"]
         await stream.aclose()
 
@@ -103,7 +110,7 @@ def test_history_is_stored_kind_by_kind():
         await cluster.create(NODES, builders.node("n"))
         for name in "abcdefgh":
             await put(cluster, name)
-        stream = cluster.watch(NODES, resource_version=start)
+        stream = await opened(cluster, start, NODES)
         assert [event.name for event in await anext(stream)] == ["n"]
         await stream.aclose()
 
@@ -125,7 +132,7 @@ def test_a_watch_that_is_not_read_is_closed():
 
     async def main(cluster, clock):
         start = (await cluster.list(CONFIG_MAPS)).resource_version
-        idle = cluster.watch(CONFIG_MAPS, resource_version=start)
+        idle = await opened(cluster, start)
         await put(cluster, "first")
         await anext(idle)
         seen = []
@@ -149,7 +156,7 @@ def test_what_a_watch_begins_with_may_be_long():
         for index in range(20):
             await put(cluster, f"n{index:02}")
         for version, expected in ((start, 20), ("", 21)):
-            stream = cluster.watch(CONFIG_MAPS, resource_version=version)
+            stream = await opened(cluster, version)
             assert len(await anext(stream)) == expected
             await put(cluster, f"later{expected}")
             assert len(await anext(stream)) == 1
@@ -172,7 +179,7 @@ def test_dropped_watches_end_and_can_be_taken_up():
         await reader
         assert seen == [("ADDED", "a")]
         version = (await cluster.get(CONFIG_MAPS, "a", namespace="default")).metadata.resource_version
-        stream = cluster.watch(CONFIG_MAPS, resource_version=version)
+        stream = await opened(cluster, version)
         assert [event.name for event in await anext(stream)] == ["b"]
         await stream.aclose()
 
@@ -193,7 +200,7 @@ def test_expired_watches_must_list_again():
         with pytest.raises(Expired):
             await anext(cluster.watch(CONFIG_MAPS, resource_version=start))
         fresh = (await cluster.list(CONFIG_MAPS)).resource_version
-        stream = cluster.watch(CONFIG_MAPS, resource_version=fresh)
+        stream = await opened(cluster, fresh)
         await put(cluster, "b")
         assert [event.name for event in await anext(stream)] == ["b"]
         await stream.aclose()
@@ -205,7 +212,7 @@ def test_a_closed_watch_leaves_nothing_behind():
     """Closing or cancelling a watch takes it out of the store."""
 
     async def main(cluster, clock):
-        stream = cluster.watch(CONFIG_MAPS, resource_version="")
+        stream = await opened(cluster, "")
         await put(cluster, "a")
         await anext(stream)
         await stream.aclose()

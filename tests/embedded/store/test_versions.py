@@ -164,6 +164,7 @@ def test_lists_and_watches_show_the_requested_version():
         assert [one.spec.target_cpu_utilization_percentage for one in listing.items] == [60]
         watch = cluster.watch(HPAS_V1, resource_version=listing.resource_version)
         await cluster.patch(HPAS, "web", {"spec": {"maxReplicas": 6}}, namespace="default")
+        assert await anext(watch) == ()  # it is open
         [event] = await anext(watch)
         await watch.aclose()
         assert event.object.api_version == "autoscaling/v1"

@@ -124,6 +124,7 @@ class EmbeddedCluster:
         assert watcher is not None
         model = kind.model
         try:
+            yield ()  # the watch is open, though it may say nothing for long
             while True:
                 await watcher.wait()
                 entries = watcher.take()
