@@ -1,12 +1,12 @@
-"""Requests at once, and for so long at most: one that fails neither stops nor outlives the others."""
+"""Requests at once: one that fails neither stops nor outlives the others."""
 
 from __future__ import annotations
 
 import pytest
 
-from kubetide.acting import both, in_parallel, within
+from kubetide.acting import both, in_parallel
 from kubetide.runtime.timing.clock import run_virtual
-from kubetide.units.time import after, parse_rfc3339, seconds
+from kubetide.units.time import parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 
@@ -51,38 +51,5 @@ def test_of_two_things_neither_is_left_behind():
                 await both(pair[0](), pair[1]())
         assert await both(lasts(), lasts()) == (1, 1)
         assert done == [1, 1, 1, 1]
-
-    run_virtual(main, start=START)
-
-
-def test_a_limit_of_time_holds_for_work_that_waits():
-    """Work that ends in time, at once or after waits and errors that it handles, returns; other work is ended."""
-
-    async def main(clock):
-        ended = []
-
-        async def work(*waits):
-            try:
-                for wait in waits:
-                    await clock.sleep(seconds(wait))
-                return sum(waits)
-            finally:
-                ended.append(waits)
-
-        assert await within(seconds(3), work()) == 0
-        assert await within(seconds(3), work(1, 1)) == 2
-        with pytest.raises(TimeoutError):
-            await within(seconds(3), work(1, 5))
-        with pytest.raises(RuntimeError, match="at once"):
-            await within(seconds(3), fails())
-        with pytest.raises(RuntimeError, match="at once"):
-            await within(seconds(3), fails(clock))
-        assert ended == [(), (1, 1), (1, 5)]
-        assert clock.now() == after(START, seconds(6))
-
-    async def fails(clock=None):
-        if clock is not None:
-            await clock.sleep(seconds(1))
-        raise RuntimeError("at once")
 
     run_virtual(main, start=START)

@@ -8,7 +8,6 @@ from kubetide.acting.parallel import both, in_parallel
 from kubetide.acting.turns import in_turns
 from kubetide.acting.unread import UnreadObjects
 from kubetide.acting.update import update_object
-from kubetide.acting.waiting import within
 
 __all__ = [
     "Elector",
@@ -25,5 +24,4 @@ __all__ = [
     "in_turns",
     "of_one_object",
     "update_object",
-    "within",
 ]

@@ -7,14 +7,14 @@ HPAs that need it. An answer, even a refusal, ends the row: then the source is a
 
 from __future__ import annotations
 
+import asyncio
 import traceback
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from kubetide.acting import within
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
-from kubetide.units.time import Duration, Instant, format_duration, seconds
+from kubetide.units.time import Duration, Instant, format_duration, seconds, to_seconds
 
 A = TypeVar("A")
 
@@ -51,7 +51,7 @@ class GuardedSource:
         """Whether the circuit breaker is open: the source failed several times in a row."""
         return self._closed_until > self._clock.monotonic()
 
-    async def ask(self, question: Callable[[], Coroutine[Any, Any, A]]) -> A:
+    async def ask(self, question: Callable[[], Awaitable[A]]) -> A:
         """Return the answer. Raises: MetricsError, and nothing else."""
         left = self._closed_until - self._clock.monotonic()
         if left > 0:
@@ -60,7 +60,8 @@ class GuardedSource:
                 f"it is asked again within {format_duration(PAUSE)}"
             )
         try:
-            answer = await within(self._patience, question())
+            async with asyncio.timeout(to_seconds(self._patience)):
+                answer = await question()
         except MetricsError as error:
             self._timeouts = 0
             self.last_error = str(error)
