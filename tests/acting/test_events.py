@@ -48,7 +48,7 @@ def test_equal_events_are_counted_up():
     assert events[0].source.component == "tester"
 
 
-def test_a_flood_is_cut_off_and_fills_up_again():
+def test_too_many_events_of_an_object_are_dropped_until_its_allowance_fills_up():
     """An object gets 25 events at once, then one every five minutes; another object is not affected."""
 
     async def main(cluster, clock):

@@ -1,6 +1,6 @@
 """What controllers share for writing: leases, events, and a bounded number of parallel requests."""
 
-from kubetide.acting.correlating import Flood, of_one_object
+from kubetide.acting.correlating import SpamFilter, of_one_object
 from kubetide.acting.election import Elector, Fence, LeaseLost
 from kubetide.acting.events import Event, EventWriter, cut_note
 from kubetide.acting.lease import LeaseTimes
@@ -14,9 +14,9 @@ __all__ = [
     "Event",
     "EventWriter",
     "Fence",
-    "Flood",
     "LeaseLost",
     "LeaseTimes",
+    "SpamFilter",
     "UnreadObjects",
     "both",
     "cut_note",

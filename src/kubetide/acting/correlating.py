@@ -7,7 +7,7 @@ Source: client-go v1.36 (tools/record, EventCorrelator). In turn, for each event
    the newest, marked as combined.
 2. *Equal* events, of one message too, raise the count of the one that is there.
 3. An object gets 25 events at once and then one every five minutes; what is more is dropped. It has been
-   counted by then, so that the next one that is written includes it. A component may count otherwise (``Flood``).
+   counted by then, so that the next one that is written includes it. A component may count otherwise (``SpamFilter``).
 
 Not as upstream: which of the ten messages is evicted depends on Go's map order there; here
 it is the newest, so that the first nine go on being counted one by one. All that is known of is held for
@@ -71,8 +71,8 @@ class _Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Flood:
-    """When there are too many events.
+class SpamFilter:
+    """When there are too many events: the spam filter of client-go.
 
     Attributes:
         key: Events of one key share an allowance; from object, reason and message.
@@ -111,14 +111,14 @@ class _Newest(Generic[V]):
             del self._held[next(iter(self._held))]
 
 
-DEFAULT_FLOOD: Final = Flood(of_one_object, _BURST)
+DEFAULT_SPAM_FILTER: Final = SpamFilter(of_one_object, _BURST)
 
 
 class Correlator:
     """Remembers the events of one component."""
 
-    def __init__(self, flood: Flood = DEFAULT_FLOOD) -> None:
-        self._flood = flood
+    def __init__(self, spam_filter: SpamFilter = DEFAULT_SPAM_FILTER) -> None:
+        self._spam_filter = spam_filter
         self._groups: _Newest[_Group] = _Newest()
         self._written: _Newest[Written] = _Newest()
         self._allowances: _Newest[_Allowance] = _Newest()
@@ -139,7 +139,7 @@ class Correlator:
         else:
             written = replace(known, message=message, count=known.count + 1, last=now, is_new=False)
         self._written.put(key, written)
-        return written if self._may(self._flood.key(about, reason, message), now) else None
+        return written if self._may(self._spam_filter.key(about, reason, message), now) else None
 
     def _is_one_of_many(self, similar: _Similar, message: str, now: Instant) -> bool:
         group = self._groups.get(similar, lambda: _Group(now))
@@ -153,7 +153,7 @@ class Correlator:
 
     def _may(self, key: object, now: Instant) -> bool:
         """Take from the key's allowance of events, which fills up with time."""
-        burst = self._flood.burst
+        burst = self._spam_filter.burst
         allowance = self._allowances.get(key, lambda: _Allowance(burst, now))
         refilled = Duration(now - allowance.since) // _REFILL
         if refilled:

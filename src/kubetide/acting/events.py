@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from kubetide.acting.correlating import DEFAULT_FLOOD, Correlator, Flood, Level, Written
+from kubetide.acting.correlating import DEFAULT_SPAM_FILTER, Correlator, Level, SpamFilter, Written
 from kubetide.objects.base import Json
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import EVENTS, Kind
@@ -70,20 +70,20 @@ class EventWriter:
         component: str,
         *,
         program: str = "",
-        flood: Flood = DEFAULT_FLOOD,
+        spam_filter: SpamFilter = DEFAULT_SPAM_FILTER,
     ) -> None:
         """Prepare the writer.
 
         Args:
             component: Whom the events are from, in upstream's name where it stands for an upstream program.
             program: Which program really wrote them (``reportingInstance``); empty for none.
-            flood: Which events are too many; by default as client-go says.
+            spam_filter: Which events are too many; by default as client-go says.
         """
         self._cluster = cluster
         self._clock = clock
         self._component = component
         self._program = program
-        self._correlator = Correlator(flood)
+        self._correlator = Correlator(spam_filter)
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._waiting: deque[_Due] = deque()
         self._background: asyncio.Task[None] | None = None

@@ -31,7 +31,7 @@ from kubetide.nodes.decision import (
 )
 from kubetide.nodes.facts.nodes import CONSOLIDATION
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.backoff import refused
+from kubetide.nodes.registry.backoff import backoff_after_refusal
 from kubetide.nodes.registry.cluster_state import recalculate
 from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.stock_outs import note_shortage
@@ -218,7 +218,7 @@ def _absorb_increase(state: State, action: IncreaseSize, outcome: Outcome, now: 
     found: list[Reason] = []
     if outcome.status == "failed":
         error = f"failed to increase node group size: {outcome.error}"
-        memory.backoff[group.id] = refused(
+        memory.backoff[group.id] = backoff_after_refusal(
             memory.backoff.get(group.id), now, state.settings, outcome, message=error
         )
         memory.last_failure_of[group.id] = now

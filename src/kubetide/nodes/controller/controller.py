@@ -17,7 +17,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
-from kubetide.nodes.controller.events import event_of, flood_of
+from kubetide.nodes.controller.events import event_of, spam_filter_of
 from kubetide.nodes.controller.figures import figures_of
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
@@ -124,7 +124,9 @@ class NodesController(BaseLoop):
             self._taint_latency = TaintLatency(clock, self._gatherer.nodes)
         self._writer = Writer(cluster)
         self._stopwatch: Stopwatch | None = None
-        self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide", flood=flood_of(settings))
+        self._events = EventWriter(
+            cluster, clock, COMPONENT, program="kubetide", spam_filter=spam_filter_of(settings)
+        )
         self._notices = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._notices)
         self._status = StatusMap(cluster, settings)

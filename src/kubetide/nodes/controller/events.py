@@ -5,15 +5,15 @@ Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026), utils/kubernet
 
 from __future__ import annotations
 
-from kubetide.acting import Event, Flood, of_one_object
+from kubetide.acting import Event, SpamFilter, of_one_object
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.settings import Settings
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import CAPACITY_BUFFERS
 
 
-def flood_of(settings: Settings) -> Flood:
-    """Return upstream's bound: of each reason an object gets one event in five minutes, the status object one of each message.
+def spam_filter_of(settings: Settings) -> SpamFilter:
+    """Return upstream's spam filter: of each reason an object gets one event in five minutes, the status object one of each message.
 
     Upstream knows the status object by its default name and namespace alone, and elsewhere leaves out most scale-ups.
     """
@@ -24,7 +24,7 @@ def flood_of(settings: Settings) -> Flood:
             return message
         return of_one_object(about, reason, message), reason
 
-    return Flood(key, burst=1)
+    return SpamFilter(key, burst=1)
 
 
 def event_of(record: EventRecord) -> Event:

@@ -40,7 +40,7 @@ def start_backoff(
     )
 
 
-def refused(
+def backoff_after_refusal(
     entry: BackoffEntry | None, now: Instant, settings: Settings, outcome: Outcome, *, message: str
 ) -> BackoffEntry:
     """Return the entry of a group of which the cloud has refused a change.

@@ -34,8 +34,7 @@ from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.node_capacity import amount_of
 from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.backoff import is_backed_off
-from kubetide.nodes.registry.backoff import refused as refused_backoff
+from kubetide.nodes.registry.backoff import backoff_after_refusal, is_backed_off
 from kubetide.nodes.registry.cluster_state import recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.nominations import note_expected
@@ -377,7 +376,7 @@ def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
 
 def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) -> Reason:
     memory = state.memory
-    memory.backoff[action.group] = refused_backoff(
+    memory.backoff[action.group] = backoff_after_refusal(
         memory.backoff.get(action.group), now, state.settings, outcome, message=f"{_REFUSED}: {outcome.error}"
     )
     memory.last_failure_of[action.group] = now

@@ -13,7 +13,7 @@ from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.memory import MadeGroup
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.backoff import refused
+from kubetide.nodes.registry.backoff import backoff_after_refusal
 from kubetide.nodes.registry.view import Counts, GroupView
 from kubetide.nodes.scale_up.reporting.events import on_status
 from kubetide.nodes.scale_up.tick import Tick
@@ -72,7 +72,7 @@ def _created(state: State, tick: Tick, action: CreateGroup, outcome: Outcome, no
 
 def _refused(state: State, tick: Tick, group_id: str, outcome: Outcome, now: Instant) -> None:
     message = f"{_REFUSED}: {outcome.error}"
-    state.memory.backoff[group_id] = refused(
+    state.memory.backoff[group_id] = backoff_after_refusal(
         state.memory.backoff.get(group_id), now, state.settings, outcome, message=message
     )
     tick.uncreated = (*tick.uncreated, group_id)
