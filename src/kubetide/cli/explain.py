@@ -12,6 +12,7 @@ from kubetide.cli.common.completing import complete_kind, complete_object, names
 from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.structured import TABLE, WIDE, output_option
+from kubetide.units.lists import listed
 
 if TYPE_CHECKING:
     from kubetide.simulate.answers.when import Moment
@@ -77,7 +78,9 @@ def command(
         if not slash:
             kind_of(kind, kinds_of(records))
             known = names_known(records, kind)
-            there = f"there are {_listed(known)}" if known else "none is known at the end of the records"
+            there = (
+                f"there are {listed(known, _NAMED)}" if known else "none is known at the end of the records"
+            )
             raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME; {there}")
     kind = kind_of(kind, kinds_of(records))
     namespaced = kind not in ("node", "nodegroup")
@@ -101,11 +104,6 @@ def command(
     )
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
-
-
 def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     """Return kind, namespace and name of what scales a workload. Raises KubetideError where nothing does."""
     import difflib
@@ -123,7 +121,7 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
         if near := difflib.get_close_matches(name.rpartition("/")[2], names, n=1):
             hint = f"did you mean {names[near[0]]}?"
         elif there:
-            hint = f"an HPA, a time table or a VPA has {_listed(there)}"
+            hint = f"an HPA, a time table or a VPA has {listed(there, _NAMED)}"
         else:
             hint = f"no {kind} has an HPA, a time table or a VPA here"
         raise KubetideError(f"nothing scales {kind} {name}; {hint}")

@@ -17,9 +17,12 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, Instance, NodeGroup, Offering, instance_id
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudError
+from kubetide.units.lists import listed
 from kubetide.watching import Informer
 
 NAME = "labels"
+_MOST = 5
+"""Groups that are named where one has no node: its name may be written wrongly."""
 
 
 class LabelsCloud(Cloud):
@@ -66,7 +69,7 @@ class LabelsCloud(Cloud):
             target_size=len(instances),
             instances=tuple(instances),
             template_error="the provider `labels` knows new nodes by live ones only, and the group has none"
-            + ("" if nodes else f"; there are nodes of {_some(there)}"),
+            + ("" if nodes else f"; there are nodes of {listed(there, _MOST, 'groups') or 'no group'}"),
             price_per_hour=bounds.price,
             offerings=_way_of(nodes, bounds.price),
             debug=f"{name} ({bounds.min}:{bounds.max}), by label",
@@ -86,11 +89,6 @@ class LabelsCloud(Cloud):
         raise CloudError(f"{group_id}: deletion of {len(provider_ids)} nodes: {_READ_ONLY}")
 
 
-def _some(groups: Sequence[str]) -> str:
-    more = f" and {len(groups) - _MOST} more groups" if len(groups) > _MOST else ""
-    return f"{', '.join(groups[:_MOST]) or 'no group'}{more}"
-
-
 def _way_of(nodes: Sequence[Node], price: float | None) -> tuple[Offering, ...] | None:
     """Return the one type that all nodes are of, in their zone where they have one; None for several types."""
     types, zones = (
@@ -101,9 +99,6 @@ def _way_of(nodes: Sequence[Node], price: float | None) -> tuple[Offering, ...] 
     zone = zones.pop() if len(zones) == 1 else ""
     return (Offering(instance_type=types.pop(), zone=zone, price_per_hour=price),)
 
-
-_MOST = 5
-"""Groups that are named where one has no node: its name may be written wrongly."""
 
 _READ_ONLY = "the provider `labels` is read only; name the provider of your cloud to act"
 

@@ -9,6 +9,7 @@ from kubetide.doctor.snapshot import Snapshot
 from kubetide.nodes.expander import reads_priorities
 from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
 from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP
+from kubetide.units.lists import listed
 
 _FORM = f"give it the key `{PRIORITIES_KEY}`: YAML of numbers, each with a list of expressions, such as `10: [spot-.*]`"
 _MOST = 5
@@ -42,18 +43,13 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     patterns = [one for some in priorities.values() for one in some]
     idle = [one.text for one in patterns if not any(one.find(group) for group in groups)]
     if idle:
-        fix = f"compare them with the names of the groups: {_some(groups)}"
-        yield _finding(snapshot, "info", f"no group matches {_some(idle)}", fix)
+        fix = f"compare them with the names of the groups: {listed(groups, _MOST)}"
+        yield _finding(snapshot, "info", f"no group matches {listed(idle, _MOST)}", fix)
     left = [group for group in groups if not any(one.find(group) for one in patterns)]
     if left:
         fix = "add an expression for them, such as `.*` with the lowest number"
-        seen = f"no expression matches {_some(left)}: not chosen while another group matches"
+        seen = f"no expression matches {listed(left, _MOST)}: not chosen while another group matches"
         yield _finding(snapshot, "info", seen, fix)
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return ", ".join(names[:_MOST]) + more
 
 
 def _finding(snapshot: Snapshot, severity: Severity, seen: str, fix: str) -> Finding:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
+from kubetide.units.lists import listed
 from kubetide.units.time import format_rfc3339
 
 _MOST_NAMES = 5
@@ -29,7 +30,7 @@ def takers_sentence(takers: Sequence[str], created: Sequence[str], tick: Tick) -
     # A group that is chosen comes first.
     names = [*chosen, *(one for one in created if one not in chosen)]
     parts = [f"group {', '.join(takers)}"] if takers else []
-    parts.append(f"a group that would be created, {_some(names)}")
+    parts.append(f"a group that would be created, {listed(names, _MOST_NAMES)}")
     said = " and ".join(parts)
     return f"{said[0].upper()}{said[1:]}, would take it: {tick.result}."
 
@@ -39,7 +40,7 @@ def would_be_lines(verdicts: Sequence[_Verdict]) -> list[str]:
     by_word: dict[str, list[str]] = {}
     for one in verdicts:
         by_word.setdefault("would take it" if one.takes else f"no, {one.why}", []).append(one.group)
-    return [f"group to be created, {_some(names)}: {said}" for said, names in by_word.items()]
+    return [f"group to be created, {listed(names, _MOST_NAMES)}: {said}" for said, names in by_word.items()]
 
 
 def created_lines(state: State, group_id: str) -> tuple[str, ...]:
@@ -63,8 +64,3 @@ def created_lines(state: State, group_id: str) -> tuple[str, ...]:
             f"empty: since {format_rfc3339(since)}; it is deleted once a node would be unneeded for long enough"
         )
     return tuple(lines)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -7,6 +7,7 @@ What can be seen at any time is in ``node_gauges``.
 from __future__ import annotations
 
 from collections import Counter
+from typing import get_args
 
 import msgspec
 
@@ -40,6 +41,7 @@ from kubetide.nodes.series.template_gauges import TemplateGauges
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudErrorType
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant, seconds
 
@@ -48,16 +50,8 @@ _DOWN = ("ScaleDownNoCandidates", "ScaleDownNoNodeDeleted", "ScaleDownNodeDelete
 """Results of a scale-down that no cooldown held; as upstream, also of one that had nothing to look at."""
 _UP = ("ScaleUpSuccessful", "ScaleUpError", "ScaleUpNoOptionsAvailable")
 
-ERRORS = (
-    "cloudProviderError",
-    "apiCallError",
-    "internalError",
-    "transientError",
-    "configurationError",
-    "nodeGroupDoesNotExistError",
-    "unexpectedScaleDownStateError",
-)
-"""Upstream's types; the later ones are not distinguished here, and stay at 0."""
+ERRORS = (*get_args(CloudErrorType), "unexpectedScaleDownStateError")
+"""Upstream's types; those that are not distinguished here stay at 0."""
 
 _commands = msgspec.json.Decoder(Commands)
 _outcomes = msgspec.json.Decoder(Outcomes)

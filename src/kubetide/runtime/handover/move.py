@@ -26,6 +26,7 @@ from kubetide.runtime.handover.ownership import (
 )
 from kubetide.runtime.handover.probe import probe
 from kubetide.runtime.handover.scales import scale_views
+from kubetide.units.lists import listed
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -241,9 +242,7 @@ def _chosen(views: Mapping[Key, View], names: Collection[str]) -> list[Key]:
 
 
 def _named(keys: Collection[Key]) -> str:
-    first = ["/".join(key) for key in sorted(keys)[:_SHOWN]]
-    more = len(keys) - len(first)
-    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
+    return listed(["/".join(key) for key in sorted(keys)], _SHOWN)
 
 
 def _cells(

@@ -1,8 +1,8 @@
 """Writes decision records: JSON Lines, one file per loop and segment, mode 0600, capped in size.
 
 Of a live run each record is in its file when it is written; in virtual time, where thousands come in a second, some are
-held and written together, always whole lines, and each before its line in the index. A disk that fails never stops a loop: the writer says so once, drops, and begins a new segment when
-writing works again.
+held and written together, always whole lines, and each before its line in the index. A disk that fails never stops a
+loop: the writer says so once, drops, and begins a new segment when writing works again.
 """
 
 from __future__ import annotations

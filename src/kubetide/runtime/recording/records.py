@@ -1,9 +1,10 @@
 """Decision records on disk: JSON Lines, one file per loop and segment, mode 0600, capped in size.
 
 ``records/nodes-0001.jsonl`` and so on. Each segment starts with a record that holds the whole
-state, so that any segment can be replayed by itself; the oldest go when the cap is passed. The last line of a process that ended cleanly is ``{"end":N}``, N the records of
-its segment: without it the process is still going on, or was cut. A process may go on behind the
-segments of an earlier one that recorded the same thing; its ticks count from 1 again.
+state, so that any segment can be replayed by itself; the oldest go when the cap is passed. The last
+line of a process that ended cleanly is ``{"end":N}``, N the records of its segment: without it the
+process is still going on, or was cut. A process may go on behind the segments of an earlier one that
+recorded the same thing; its ticks count from 1 again.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
+from kubetide.units.lists import listed
 from kubetide.units.time import Instant, format_duration, format_rfc3339
 
 _MOST_NAMES = 3
@@ -58,9 +59,9 @@ def nominated_sentence(state: State, pod: Pod) -> str:
     if refusal is None:
         return f"{start}, which takes it: the scheduler binds it there when it looks at the pod again."
     if leaving:
-        more = f" and {len(leaving) - _MOST_NAMES} more" if len(leaving) > _MOST_NAMES else ""
-        named = ", ".join(sorted(leaving)[:_MOST_NAMES])
-        return f"{start}, and waits until pods that leave it have gone: {named}{more}."
+        return (
+            f"{start}, and waits until pods that leave it have gone: {listed(sorted(leaving), _MOST_NAMES)}."
+        )
     if state.health(name).unready:
         return f"{start}, and waits until it is ready: {_starting_text(state, name)}."
     return f"{start}, which does not take it now: {refusal_text(refusal)}. No other node is sought for it meanwhile."
