@@ -150,14 +150,19 @@ def test_advice_counts_the_template_as_it_is():
     assert replayed(world) > 3
 
 
+async def make_buffer_of_web(world, *, running):
+    """Make a Deployment with so many pods, and a buffer for one more of them."""
+    await world.deploy(replicas=running, cpu="1")
+    web = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+    await make_buffer(world, scalableRef=web, replicas=1)
+
+
 def test_a_pod_that_runs_is_copied_as_it_is():
     """It has been admitted already."""
     admission = Admission()
 
     async def story(world):
-        await world.deploy(replicas=1, cpu="1")
-        web = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
-        await make_buffer(world, scalableRef=web, replicas=1)
+        await make_buffer_of_web(world, running=1)
         await world.after(minutes(5))
         assert await ready(world) == ("True", "ready")
         assert len((await copy(world)).template.spec.containers) == 1
@@ -171,9 +176,7 @@ def test_a_workload_without_pods_is_admitted():
     admission = Admission()
 
     async def story(world):
-        await world.deploy(replicas=0, cpu="1")
-        web = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
-        await make_buffer(world, scalableRef=web, replicas=1)
+        await make_buffer_of_web(world, running=0)
         await world.after(minutes(2))
         assert await ready(world) == ("True", "ready")
         assert [one.name for one in (await copy(world)).template.spec.containers][1:] == ["proxy"]

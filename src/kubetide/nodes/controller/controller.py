@@ -127,6 +127,7 @@ class NodesController(BaseLoop):
         self._events = EventWriter(
             cluster, clock, COMPONENT, program="kubetide", spam_filter=spam_filter_of(settings)
         )
+        # Events that upstream does not have; its spam filter is not for them.
         self._notices = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._notices)
         self._status = StatusMap(cluster, settings)
