@@ -45,7 +45,7 @@ class Explainer(NamedTuple):
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
         alone: Makes a core that follows one subject alone, with the same results in less time; None where there is none.
         targets_alone: Makes a core that answers ``targets`` only, with the same results in less time.
-        unmade: Returns why a change of the tick to a subject was not made, a sentence, of the outcomes in its record; empty
+        why_not_changed: Returns why a change of the tick to a subject was not made, a sentence, of the outcomes in its record; empty
             where it was, or where none was decided.
         added_by: The loop that adds a sentence to the first line of the answer (``Explaining.adds``), where it is recorded.
     """
@@ -59,7 +59,7 @@ class Explainer(NamedTuple):
     targets: Callable[[Any], dict[str, str]] | None = None
     alone: Callable[[str], OneObjectCore] | None = None
     targets_alone: Callable[[], OneObjectCore] | None = None
-    unmade: Callable[[bytes, str], str] | None = None
+    why_not_changed: Callable[[bytes, str], str] | None = None
     added_by: str = ""
 
 

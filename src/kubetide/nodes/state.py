@@ -167,10 +167,12 @@ class State:
     def has_instance(self, node_name: str) -> bool:
         """Return whether the cloud still has the node's machine, as far as it can say. Source: Cluster Autoscaler, HasInstance."""
         node, knows = self.nodes[node_name], self.settings.knows_machines
-        if knows == "groups" or (knows != "unknown" and self._machines.lists(instance_id(node))):
-            goes = knows == "existing" and self.is_leaving(node_name)
-            return self._machines.lists(instance_id(node)) and not goes
-        return not has_taint(node, TO_BE_DELETED)
+        is_listed = knows != "unknown" and self._machines.lists(instance_id(node))
+        if knows == "groups":
+            return is_listed
+        if not is_listed:
+            return not has_taint(node, TO_BE_DELETED)
+        return knows != "existing" or not self.is_leaving(node_name)
 
     def is_leaving(self, node_name: str) -> bool:
         """Return whether the cloud is deleting the node's machine, which still exists."""

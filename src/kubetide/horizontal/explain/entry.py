@@ -34,7 +34,7 @@ def _targets(core: HorizontalCore) -> dict[str, str]:
     return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
 
 
-def _unmade(outcomes: bytes, subject: str) -> str:
+def _why_not_changed(outcomes: bytes, subject: str) -> str:
     found = _outcomes.decode(outcomes) if outcomes.startswith(b"[") else ()
     one = next((one for one in found if f"{one.namespace}/{one.name}" == subject), None)
     if one is not None and one.withheld:
@@ -63,7 +63,7 @@ EXPLAINING: Final = Explaining(
             targets=_targets,
             alone=_alone,
             targets_alone=TargetsCore,
-            unmade=_unmade,
+            why_not_changed=_why_not_changed,
         ),
     ),
 )

@@ -124,7 +124,7 @@ def answer_about(
         lines = _answer(loop, explainer, state, subject, view, is_known=bool(decided))
     if explainer.added_by:
         lines[0] = f"{lines[0]} {_added(moments, explainer, subject, at)}".rstrip()
-    if explainer.unmade and (why := explainer.unmade(bytes(state.last.outcomes), subject)):
+    if explainer.why_not_changed and (why := explainer.why_not_changed(bytes(state.last.outcomes), subject)):
         lines[0] = f"{lines[0]} {why}{_since(decided, state.last.now)}"
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
