@@ -24,7 +24,7 @@ import numpy as np
 from bench.plan_results import Results, key_of
 from bench.plan_series import Series, given, parse_series
 from kubetide.runtime.recording.records import read_records
-from kubetide.simulate.outcome.timeline import minutes_lost
+from kubetide.simulate.outcome.summary import minutes_lost
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import (
     InstanceTypeSpec,

@@ -26,7 +26,8 @@ from kubetide.cli.main import cli
 from kubetide.cli.up import PlainView
 from kubetide.runtime.recording.folder import is_running
 from kubetide.runtime.timing.clock import machine_time
-from kubetide.simulate.outcome.timeline import Summary, Timeline, summarize
+from kubetide.simulate.outcome.summary import Summary, summarize
+from kubetide.simulate.outcome.timeline import Timeline
 from kubetide.simulate.run import RunResult, run_simulation
 from kubetide.simulate.scenarios.scenario import Scenario, load_scenario, start_of
 from kubetide.simulate.scenarios.shipped import scenario_path

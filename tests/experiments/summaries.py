@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.simulate.outcome.timeline import ServiceSummary, Summary
+from kubetide.simulate.outcome.summary import ServiceSummary, Summary
 
 
 def summary_of(cost, lost):

@@ -12,7 +12,8 @@ from tests.simulate import made
 
 from kubetide.experiments.policies import ExpectationError, evaluate, read_expectation
 from kubetide.experiments.policies.expectations import OPERATORS, QUANTITIES, SERIES, check_subject
-from kubetide.simulate.outcome.timeline import NodeLife, summarize
+from kubetide.simulate.outcome.summary import summarize
+from kubetide.simulate.outcome.timeline import NodeLife
 from kubetide.units.time import after, format_rfc3339, minutes
 
 

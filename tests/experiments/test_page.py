@@ -9,7 +9,7 @@ from tests.simulate import made
 from kubetide.experiments.divergence import Divergence, Side, parting_time
 from kubetide.experiments.figures import comparison_table, figures
 from kubetide.experiments.page import write_comparison
-from kubetide.simulate.outcome.timeline import summarize
+from kubetide.simulate.outcome.summary import summarize
 from kubetide.simulate.run import RunResult
 
 WILD = "</script><b>bold"

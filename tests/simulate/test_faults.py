@@ -17,7 +17,7 @@ from tests.simulate.worlds import small
 from kubetide.explain.records import Record
 from kubetide.runtime.recording.records import RecordError, segments
 from kubetide.simulate.answers.replay import replay
-from kubetide.simulate.outcome.timeline import summarize
+from kubetide.simulate.outcome.summary import summarize
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import FaultSpec
 

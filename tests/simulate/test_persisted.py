@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from kubetide.cli.main import cli
 from kubetide.embedded.apiserver.store import Store
 from kubetide.embedded.apiserver.store.journal import Journal
-from kubetide.simulate.outcome.timeline import Summary
+from kubetide.simulate.outcome.summary import Summary
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.scenarios.spec import ScenarioError
 from kubetide.units.time import format_rfc3339, parse_rfc3339

@@ -9,7 +9,8 @@ from tests.simulate.made import START
 
 from kubetide.simulate.outcome.run_figures import RunFigures
 from kubetide.simulate.outcome.series import MOST_POINTS, bucket_size, lasts, lost_minutes, peaks, times_of
-from kubetide.simulate.outcome.timeline import ServiceSeries, Timeline, minutes_lost
+from kubetide.simulate.outcome.summary import minutes_lost
+from kubetide.simulate.outcome.timeline import ServiceSeries, Timeline
 
 COUNTS = st.lists(st.integers(0, 50), max_size=200)
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.simulate import made
 
 from kubetide.simulate.outcome.decisions import decision_line, direction, why_lines
+from kubetide.simulate.outcome.summary import summarize
 from kubetide.simulate.outcome.table import count, decimal, percent, printable, span, summary_table
-from kubetide.simulate.outcome.timeline import Mark, summarize
+from kubetide.simulate.outcome.timeline import Mark
 
 PRINTED = """\
 shop   2026-03-02 11:00 UTC, 1.00 h, after 3 min of warm-up

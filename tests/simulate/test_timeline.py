@@ -16,7 +16,8 @@ from kubetide.objects.pod import is_finished
 from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.scheduling import pod_requests
-from kubetide.simulate.outcome.timeline import GroupPrice, ServiceSeries, Timeline, minutes_lost, summarize
+from kubetide.simulate.outcome.summary import minutes_lost, summarize
+from kubetide.simulate.outcome.timeline import GroupPrice, ServiceSeries, Timeline
 from kubetide.simulate.scenarios.scenario import load_scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.quantity import milli

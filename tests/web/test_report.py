@@ -17,7 +17,7 @@ from tests.web.test_dashboard import asked
 
 from kubetide.cli.common.output import write_results
 from kubetide.runtime.recording.records import RecordError
-from kubetide.simulate.outcome.timeline import Summary
+from kubetide.simulate.outcome.summary import Summary
 from kubetide.simulate.run import run_simulation
 from kubetide.web import report
 from kubetide.web.front import as_file, json_in_html

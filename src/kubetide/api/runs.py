@@ -15,7 +15,8 @@ from kubetide.runtime.recording.records import RecordError, read_records, record
 from kubetide.simulate.answers.when import read_moment, start_of_records
 from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.outcome.marks import marks_of
-from kubetide.simulate.outcome.timeline import Mark, Summary, Timeline, summarize
+from kubetide.simulate.outcome.summary import Summary, summarize
+from kubetide.simulate.outcome.timeline import Mark, Timeline
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.simulate.scenarios.shipped import scenario_path

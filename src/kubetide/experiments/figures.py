@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from kubetide.simulate.outcome.summary import GroupSummary, ServiceSummary, Summary
 from kubetide.simulate.outcome.table import Table, count, decimal, percent, printable
-from kubetide.simulate.outcome.timeline import GroupSummary, ServiceSummary, Summary
 
 _SERVICE_FIGURES = (
     ("SLO minutes lost", "slo_minutes_lost", 0),

@@ -24,7 +24,8 @@ from kubetide.simulate.outcome.marks import MarkingRecorder
 from kubetide.simulate.outcome.restless import restless
 from kubetide.simulate.outcome.run_figures import RunFigures
 from kubetide.simulate.outcome.stuck import hpas_of, stuck
-from kubetide.simulate.outcome.timeline import Mark, Summary, Timeline, summarize
+from kubetide.simulate.outcome.summary import Summary, summarize
+from kubetide.simulate.outcome.timeline import Mark, Timeline
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.machines import prices_of, with_created

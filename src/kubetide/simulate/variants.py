@@ -10,8 +10,8 @@ import msgspec
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
 from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
+from kubetide.simulate.outcome.summary import ServiceSummary, Summary
 from kubetide.simulate.outcome.table import Table, aligned, count, decimal, percent
-from kubetide.simulate.outcome.timeline import ServiceSummary, Summary
 from kubetide.simulate.scenarios.build import Manifests, manifests_in
 from kubetide.simulate.scenarios.dumps import without_made
 from kubetide.simulate.scenarios.notices import problems_in

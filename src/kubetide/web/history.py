@@ -22,8 +22,9 @@ from kubetide.simulate.answers.status import Decision, Status, decision_of, stat
 from kubetide.simulate.answers.when import Moment, read_moment
 from kubetide.simulate.answers.why import explain_object, explained_kinds, objects_of
 from kubetide.simulate.outcome.marks import marks_of
+from kubetide.simulate.outcome.summary import Summary
 from kubetide.simulate.outcome.table import SummaryCells, summary_cells
-from kubetide.simulate.outcome.timeline import Mark, Summary
+from kubetide.simulate.outcome.timeline import Mark
 from kubetide.units.time import Instant, before, format_rfc3339, parse_duration
 from kubetide.web.past import MOST_POINTS, Figures, Past
 

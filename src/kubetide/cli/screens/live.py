@@ -21,8 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kubetide.simulate.outcome.decisions import ARROWS, direction, time_of_day, why_lines
+from kubetide.simulate.outcome.summary import minutes_lost
 from kubetide.simulate.outcome.table import count, decimal, printable
-from kubetide.simulate.outcome.timeline import Mark, ServiceSeries, Timeline, minutes_lost
+from kubetide.simulate.outcome.timeline import Mark, ServiceSeries, Timeline
 from kubetide.simulate.scenarios.scenario import Scenario, start_of
 from kubetide.simulate.scenarios.show import is_endless
 from kubetide.units.time import Instant, parse_duration, to_seconds

@@ -20,7 +20,8 @@ from kubetide.experiments.policies.expectations import (
 )
 from kubetide.simulate.outcome.decisions import decision_line
 from kubetide.simulate.outcome.series import lost_minutes
-from kubetide.simulate.outcome.timeline import Mark, ServiceSeries, Summary, Timeline
+from kubetide.simulate.outcome.summary import Summary
+from kubetide.simulate.outcome.timeline import Mark, ServiceSeries, Timeline
 from kubetide.units.time import Instant, after, between, format_duration, format_rfc3339, seconds, to_seconds
 
 

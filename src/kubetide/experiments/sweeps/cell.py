@@ -17,7 +17,7 @@ from kubetide import __version__
 from kubetide.experiments.objects import Objects
 from kubetide.experiments.sweeps.records import keep_records
 from kubetide.ports.errors import KubetideError
-from kubetide.simulate.outcome.timeline import Summary
+from kubetide.simulate.outcome.summary import Summary
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.scenario import LoadSpec, Scenario, ScenarioError

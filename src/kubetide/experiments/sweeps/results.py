@@ -11,7 +11,7 @@ import msgspec
 from kubetide.experiments.policies.evaluate import total_of
 from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.sweep import Cell
-from kubetide.simulate.outcome.timeline import Summary
+from kubetide.simulate.outcome.summary import Summary
 
 QUANTITIES = (
     "cost",

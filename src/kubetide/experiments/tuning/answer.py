@@ -15,8 +15,8 @@ from kubetide.experiments.tuning.goal import Constraint
 from kubetide.experiments.tuning.knobs import Knob
 from kubetide.experiments.tuning.search import Trial
 from kubetide.objects.yaml_reading import read_documents
+from kubetide.simulate.outcome.summary import Summary
 from kubetide.simulate.outcome.table import Table, decimal, printable
-from kubetide.simulate.outcome.timeline import Summary
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.scenario import Scenario
 

@@ -17,7 +17,7 @@ from kubetide.experiments.policies.expectations import (
 )
 from kubetide.experiments.sweeps.results import spread
 from kubetide.ports.errors import KubetideError
-from kubetide.simulate.outcome.timeline import Summary
+from kubetide.simulate.outcome.summary import Summary
 
 _NOW: Final = re.compile(r"\bnow\b")
 _UPWARD: Final = {"<=": 1.0, "<": 1.0, ">=": -1.0, ">": -1.0}

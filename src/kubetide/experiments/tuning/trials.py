@@ -14,7 +14,7 @@ from kubetide.experiments.sweeps.sweep import Cell, Store, Workers, run_sweep
 from kubetide.experiments.tuning.goal import Constraint, TuneError
 from kubetide.experiments.tuning.knobs import Knob
 from kubetide.experiments.tuning.search import Trial, best_of, search
-from kubetide.simulate.outcome.timeline import Summary
+from kubetide.simulate.outcome.summary import Summary
 from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
 
 

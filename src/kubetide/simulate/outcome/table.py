@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubetide.simulate.outcome.timeline import Summary
+from kubetide.simulate.outcome.summary import Summary
 from kubetide.units.time import format_rfc3339
 
 _WIDTH = 80
