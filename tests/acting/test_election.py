@@ -1,158 +1,19 @@
-"""One leader at a time: ours among themselves, and beside programs that write as client-go does."""
+"""One leader at a time among our own electors: release, death, outages and wrong clocks."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.acting.electing import START, TIMES, Outage, elector, lease, run, running
 from tests.cluster.answering import Skewed
 
-from kubetide.acting import Elector, LeaseLost, LeaseTimes
-from kubetide.acting.lease import Seen, claim, is_held, release, seen_again
-from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.objects.cluster import LeaseSpec
-from kubetide.objects.kinds import EVENTS, LEASES
-from kubetide.ports.errors import Unavailable
-from kubetide.runtime.timing.clock import run_virtual
-from kubetide.units.time import Duration, Instant, format_rfc3339_micro, minutes, parse_rfc3339, seconds
-
-START = parse_rfc3339("2026-03-02T00:00:00.123456Z")
-NAME = {"namespace": "kube-system", "name": "cluster-autoscaler"}
-TIMES = LeaseTimes()
-
-
-class Outage:
-    """Fails or swallows every request while it lasts."""
-
-    def __init__(self):
-        self.mode = ""
-
-    async def before(self, _request):
-        if self.mode == "fails":
-            raise Unavailable("down")
-        if self.mode == "hangs":
-            await asyncio.Event().wait()
-
-
-def elector(cluster, clock, identity, **more):
-    return Elector(cluster, clock, identity=identity, component="tester", **{**NAME, **more})
-
-
-@asynccontextmanager
-async def running(one):
-    """Run an elector beside the block; return its task."""
-    task = asyncio.ensure_future(one.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError, LeaseLost):
-            await task
-
-
-def run(main):
-    async def inside(clock):
-        return await main(EmbeddedCluster(Store(), clock, 1), clock)
-
-    return run_virtual(inside, start=START)
-
-
-async def lease(cluster):
-    return (await cluster.get(LEASES, NAME["name"], namespace=NAME["namespace"])).spec
-
-
-async def write(cluster, spec):
-    """Write the whole Lease, as client-go does, over whatever is there."""
-    body = {"metadata": NAME, "spec": spec}
-    found = [one for one in (await cluster.list(LEASES)).items if one.metadata.name == NAME["name"]]
-    if not found:
-        await cluster.create(LEASES, body, namespace=NAME["namespace"])
-        return
-    body["metadata"] = {**NAME, "resourceVersion": found[0].metadata.resource_version}
-    await cluster.replace(LEASES, body, namespace=NAME["namespace"])
-
-
-def go_spec(clock, identity="host_go", *, transitions=0, skew=0, duration=15):
-    """A spec in client-go's form, by a clock that may be wrong."""
-    stamp = format_rfc3339_micro(Instant(clock.now() + skew))
-    return {
-        "holderIdentity": identity,
-        "leaseDurationSeconds": duration,
-        "acquireTime": stamp,
-        "renewTime": stamp,
-        "leaseTransitions": transitions,
-    }
-
-
-# ── the rules ───────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_claim_is_written_as_upstream_writes_it():
-    """The first holder counts no transition; a renewal moves renewTime only; a new holder counts one."""
-    first = claim("a", None, TIMES, START)
-    assert first == {
-        "holderIdentity": "a",
-        "leaseDurationSeconds": 15,
-        "acquireTime": "2026-03-02T00:00:00.123456Z",
-        "renewTime": "2026-03-02T00:00:00.123456Z",
-        "leaseTransitions": 0,
-    }
-    spec = LeaseSpec(
-        holder_identity="a",
-        lease_duration_seconds=15,
-        acquire_time=first["acquireTime"],
-        renew_time=first["renewTime"],
-        lease_transitions=0,
-    )
-    seen, later = Seen(spec, Duration(0)), Instant(START + seconds(2))
-    assert claim("a", seen, TIMES, later) == {**first, "renewTime": "2026-03-02T00:00:02.123456Z"}
-    stamp = "2026-03-02T00:00:02.123456Z"
-    other = {**first, "holderIdentity": "b", "acquireTime": stamp, "renewTime": stamp, "leaseTransitions": 1}
-    assert claim("b", seen, TIMES, later) == other
-    assert release(seen, later) == {
-        "holderIdentity": "",
-        "leaseDurationSeconds": 1,
-        "acquireTime": stamp,
-        "renewTime": stamp,
-        "leaseTransitions": 0,
-    }
-
-
-def test_only_a_lease_that_changes_is_alive():
-    """The wait counts from when the Lease was first seen with its content, whatever times its fields hold."""
-    old = LeaseSpec(holder_identity="a", lease_duration_seconds=15, renew_time="2030-01-01T00:00:00.000000Z")
-    seen = seen_again(None, old, seconds(100))
-    seen = seen_again(seen, old, seconds(110))
-    assert seen.since == seconds(100)
-    assert is_held(seen, Duration(seconds(115) - 1), TIMES)
-    assert not is_held(seen, seconds(115), TIMES)
-    renewed = LeaseSpec(
-        holder_identity="a", lease_duration_seconds=60, renew_time="2020-01-01T00:00:00.000000Z"
-    )
-    seen = seen_again(seen, renewed, seconds(112))
-    assert is_held(seen, Duration(seconds(172) - 1), TIMES), "the lease's own duration holds"
-    assert not is_held(Seen(LeaseSpec(), Duration(0)), Duration(0), TIMES)
-
-
-@pytest.mark.parametrize(
-    ("times", "said"),
-    [
-        ({"lease_duration": seconds(10)}, "leaseDuration must be greater than renewDeadline"),
-        ({"retry_period": seconds(9)}, r"renewDeadline must be greater than retryPeriod\*JitterFactor"),
-        ({"retry_period": seconds(0)}, "retryPeriod must be greater than zero"),
-        ({"lease_duration": seconds(0.5)}, "leaseDuration must be at least 1 s"),
-    ],
-)
-def test_times_that_cannot_work_are_refused(times, said):
-    """The rules of upstream, in its words."""
-    with pytest.raises(ValueError, match=said):
-        LeaseTimes(**times)
-
-
-# ── among ourselves ─────────────────────────────────────────────────────────────────────────────
+from kubetide.acting import LeaseLost
+from kubetide.objects.kinds import EVENTS
+from kubetide.units.time import Duration, minutes, seconds
 
 
 def test_the_first_leads_and_says_so():
@@ -232,28 +93,32 @@ def test_an_elector_cancelled_in_a_renewal_still_releases():
     run(main)
 
 
+async def replace_dead_leader(cluster, clock, *, clock_of_leader, dies_after):
+    """Run two electors, let the leader die, and assert that the other leads once the Lease has run out."""
+    outage = Outage()
+    one, two = elector(cluster.client(faults=outage), clock_of_leader, "one"), elector(cluster, clock, "two")
+    async with running(one):
+        await one.leading()
+        async with running(two):
+            await clock.sleep(dies_after)
+            assert (one.fence.still_leading(), two.fence.still_leading()) == (True, False)
+            outage.mode = "hangs"
+            died = clock.now()
+            await two.leading()
+            assert seconds(13) <= clock.now() - died <= seconds(15 + 4.4)
+
+
 def test_a_dead_leader_is_followed_after_the_lease_has_run_out():
     """The next elector leads once the Lease of a leader that died has run out, at most one try later."""
 
     async def main(cluster, clock):
-        outage, two = Outage(), None
-        one = elector(cluster.client(faults=outage), clock, "one")
-        async with running(one):
-            await one.leading()
-            two = elector(cluster, clock, "two")
-            async with running(two):
-                await clock.sleep(seconds(30))
-                assert not two.fence.still_leading()
-                outage.mode = "hangs"
-                died = clock.now()
-                await two.leading()
-                assert seconds(13) <= clock.now() - died <= seconds(15 + 4.4)
+        await replace_dead_leader(cluster, clock, clock_of_leader=clock, dies_after=seconds(30))
 
     run(main)
 
 
 @pytest.mark.parametrize("mode", ["fails", "hangs"])
-def test_who_cannot_renew_stops_before_others_may_begin(mode):
+def test_a_leader_that_cannot_renew_stops_before_others_may_begin(mode):
     """The fence shuts when the renew deadline has passed, and the run ends, before the Lease runs out."""
 
     async def main(cluster, clock):
@@ -277,7 +142,7 @@ def test_who_cannot_renew_stops_before_others_may_begin(mode):
 
 
 def test_a_short_outage_is_lived_through():
-    """Failures within the deadline cost nothing."""
+    """Failures that are shorter than the renew deadline end no leadership."""
 
     async def main(cluster, clock):
         outage = Outage()
@@ -345,127 +210,12 @@ def test_there_is_never_more_than_one_leader(steps):
     assert run(main) == (1, 1)
 
 
-# ── beside client-go ────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("skew", [-minutes(600), 0, minutes(600)])
-def test_a_leader_of_client_go_is_waited_for_whatever_its_clock_says(skew):
-    """While it renews it leads; when it stops, its Lease runs out by our clock."""
-
-    async def main(cluster, clock):
-        await write(cluster, go_spec(clock, transitions=3, skew=skew))
-        ours = elector(cluster, clock, "ours")
-        async with running(ours):
-            for _ in range(30):
-                await clock.sleep(seconds(2))
-                await write(cluster, go_spec(clock, transitions=3, skew=skew))
-                assert (ours.fence.still_leading(), ours.holder) == (False, "host_go" if ours.holder else "")
-            stopped = clock.now()
-            await ours.leading()
-            assert seconds(15) <= clock.now() - stopped <= seconds(15 + 2 * 4.4)
-            spec = await lease(cluster)
-            assert (spec.holder_identity, spec.lease_transitions) == ("ours", 4)
-            assert spec.acquire_time == format_rfc3339_micro(clock.now())
-
-    run(main)
-
-
-@pytest.mark.parametrize("holder", ["", None])
-def test_a_lease_that_client_go_released_is_free(holder):
-    """An empty or missing holder means that nobody holds the Lease."""
-
-    async def main(cluster, clock):
-        await write(cluster, {**go_spec(clock, holder, transitions=2, duration=1), "holderIdentity": holder})
-        ours = elector(cluster, clock, "ours")
-        async with running(ours):
-            await ours.leading()
-            assert clock.now() == START
-            assert (await lease(cluster)).lease_transitions == 3
-
-    run(main)
-
-
-def test_who_sees_another_holder_stops_at_once():
-    """A Lease that was taken away by force is not taken back."""
-
-    async def main(cluster, clock):
-        ours = elector(cluster, clock, "ours")
-        async with running(ours) as task:
-            await ours.leading()
-            await clock.sleep(seconds(5))
-            await write(cluster, go_spec(clock, transitions=1))
-            with pytest.raises(LeaseLost, match="is held by host_go"):
-                await task
-            assert clock.now() - START <= seconds(6)
-            assert not ours.fence.still_leading()
-            assert (await lease(cluster)).holder_identity == "host_go"
-            messages = sorted(event.message for event in (await cluster.list(EVENTS)).items)
-            assert messages == ["ours became leader", "ours stopped leading"]
-
-    run(main)
-
-
 @pytest.mark.parametrize("skew", [-minutes(10), minutes(10)])
 def test_a_wrong_wall_clock_costs_no_time(skew):
-    """One whose clock is wrong leads, and another follows after its death, as if it were right."""
+    """An elector with a wrong clock leads, and is replaced after its death, as if the clock were right."""
 
     async def main(cluster, clock):
-        outage = Outage()
-        one = elector(cluster.client(faults=outage), Skewed(clock, skew), "one")
-        async with running(one):
-            await one.leading()
-            two = elector(cluster, clock, "two")
-            async with running(two):
-                await clock.sleep(minutes(5))
-                assert (one.fence.still_leading(), two.fence.still_leading()) == (True, False)
-                outage.mode = "hangs"
-                died = clock.now()
-                await two.leading()
-                assert seconds(13) <= clock.now() - died <= seconds(15 + 4.4)
-
-    run(main)
-
-
-def test_fields_of_others_in_the_lease_stay():
-    """A renewal leaves labels and fields that others wrote."""
-
-    async def main(cluster, clock):
-        ours = elector(cluster, clock, "ours")
-        async with running(ours):
-            await ours.leading()
-            patch = {"metadata": {"labels": {"a": "b"}}, "spec": {"strategy": "OldestEmulationVersion"}}
-            await cluster.patch(LEASES, NAME["name"], patch, namespace=NAME["namespace"])
-            await clock.sleep(seconds(20))
-            assert ours.fence.still_leading()
-            found = await cluster.get(LEASES.untyped, NAME["name"], namespace=NAME["namespace"])
-            assert found["metadata"]["labels"] == {"a": "b"}
-            assert found["spec"]["strategy"] == "OldestEmulationVersion"
-
-    run(main)
-
-
-def test_several_leases_are_taken_in_one_order():
-    """A lease that comes second is not taken before the first, and does not make the wait any longer."""
-
-    async def main(cluster, clock):
-        await write(cluster, go_spec(clock))
-        await cluster.create(
-            LEASES, {"metadata": {"name": "second"}, "spec": go_spec(clock)}, namespace=NAME["namespace"]
-        )
-        first = elector(cluster, clock, "ours")
-        second = elector(cluster, clock, "ours", name="second", after=first.fence)
-        third = elector(cluster, clock, "ours", name="third", after=second.fence)
-        async with running(first), running(second), running(third):
-            await clock.sleep(seconds(10))
-            await write(
-                cluster, go_spec(clock)
-            )  # the holder of the first lives on, that of the second does not
-            await clock.sleep(seconds(10))
-            assert [one.holder for one in (first, second, third)] == ["host_go", "host_go", ""]
-            assert not any(one.fence.still_leading() for one in (first, second, third))
-            await third.leading()
-            # 15 s after the renewal, and one try for each of the leases.
-            assert clock.now() - START <= seconds(10 + 15 + 3 * 4.4)
-            assert all(one.fence.still_leading() for one in (first, second, third))
+        wrong = Skewed(clock, skew)
+        await replace_dead_leader(cluster, clock, clock_of_leader=wrong, dies_after=minutes(5))
 
     run(main)

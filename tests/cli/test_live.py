@@ -7,7 +7,7 @@ import logging
 
 import pytest
 from rich.console import Console
-from tests.cli.test_commands import ROOT
+from tests.cli.calling import ROOT
 from tests.simulate import made
 
 from kubetide.cli.screens.live import LiveView, trend

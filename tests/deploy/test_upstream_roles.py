@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.acting.test_election import NAME, elector
-from tests.acting.test_election import run as run_election
-from tests.acting.test_election import running as running_election
+from tests.acting.electing import NAME, elector
+from tests.acting.electing import run as run_election
+from tests.acting.electing import running as running_election
 from tests.cli.test_cluster_autoscaler import a_waiting_pod, running
 from tests.cli.test_run import line_with
 from tests.cluster.served import ADMIN, TOKEN, served

@@ -4,13 +4,39 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.doctor.test_checks import found, pdb
+from tests.doctor.findings import found, hpa, pdb
 from tests.nodes.frozen import deployment, pod
 
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.testing import builders
 
 INSTEAD = "set maxUnavailable: 1 in the place of minAvailable"
+
+
+@pytest.mark.parametrize(
+    ("fields", "seen"),
+    [
+        ({"min_available": 2}, "minAvailable is 2, and at most 2 run"),
+        ({"min_available": "90%"}, "minAvailable is 90%, which is 2 pods, and at most 2 run"),
+        ({"min_available": "50%"}, ""),
+        ({"min_available": 1}, ""),
+        ({"max_unavailable": 0}, "maxUnavailable is 0"),
+        ({"max_unavailable": "0%"}, "maxUnavailable is 0%"),
+        ({"max_unavailable": "1%"}, ""),
+    ],
+)
+def test_a_budget_that_can_never_be_met(fields, seen):
+    """Shares are rounded up as the disruption controller does; a budget of no workload is left alone."""
+    reported = found("budgets", pdbs=(pdb(**fields),), deployments=(deployment("web", 2),))
+    assert [one.seen.split(" (")[0] for one in reported] == ([seen] if seen else [])
+    assert found("budgets", pdbs=(pdb(**fields),)) == []
+
+
+def test_a_budget_is_measured_by_the_maximum_of_the_hpa():
+    """minAvailable 2 can be met when the HPA brings a third pod."""
+    objects = {"pdbs": (pdb(min_available=2),), "deployments": (deployment("web", 2),)}
+    assert found("budgets", **objects, hpas=(hpa("web", "web", max_replicas=3),)) == []
+    assert len(found("budgets", **objects, hpas=(hpa("web", "web", max_replicas=2),))) == 1
 
 
 @pytest.mark.parametrize(

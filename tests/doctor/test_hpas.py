@@ -1,19 +1,70 @@
-"""What the doctor says of HPAs and VPAs: one cause is one finding."""
+"""What the doctor says of HPAs and VPAs: targets, requests, metrics, bounds and conflicts; one cause is one finding."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.doctor.test_checks import deployment, found, hpa, vpa, without_requests
+from tests.doctor.findings import found, hpa, vpa, without_requests
+from tests.nodes.frozen import START, deployment
 
+from kubetide.doctor import Snapshot, diagnose
 from kubetide.objects.vpa import VpaStatus
 from kubetide.vertical.recommender.settings import Settings
 
-LEFT = {"conditions": [{"type": "ResourcesLeftToHPA", "status": "True"}]}
-CPU, MEMORY = (
-    {"recommendation": {"containerRecommendations": [{"containerName": "app", "target": {name: "1"}}]}}
-    for name in ("cpu", "memory")
-)
+
+def test_an_hpa_without_its_target():
+    """A target that does not exist is critical, and the fix names those that do."""
+    (one,) = found("hpa-target", hpas=(hpa("shop", "shpo"),), deployments=(deployment("shop", 1),))
+    assert (one.severity, one.object) == ("critical", "HorizontalPodAutoscaler default/shop")
+    assert "there are shop" in one.fix
+
+
+def test_a_target_of_a_kind_that_cannot_be_read_is_not_missing():
+    """Where Deployments may not be listed, none is called missing; that they are unread is reported."""
+    snapshot = Snapshot(now=START, hpas=(hpa("shop", "shop"),), unread={"deployments": "forbidden"})
+    (one,) = diagnose(snapshot)
+    assert (one.check, one.object) == ("unread", "deployments")
+
+
+def test_utilization_needs_requests():
+    """An HPA by utilization over containers without requests never scales; a limit counts as a request."""
+    (one,) = found("hpa-requests", hpas=(hpa("web", "web"),), deployments=(without_requests("web"),))
+    assert "no cpu request in container app" in one.seen
+    assert found("hpa-requests", hpas=(hpa("web", "web"),), deployments=(deployment("web", 1),)) == []
+    limited = without_requests("web", limits={"cpu": "1"})
+    assert found("hpa-requests", hpas=(hpa("web", "web"),), deployments=(limited,)) == []
+
+
+def test_a_metric_that_fails_is_reported_in_the_words_of_the_controller():
+    """ScalingActive=False names its reason; a person's own switch-off is no finding."""
+
+    def with_condition(reason):
+        condition = {"type": "ScalingActive", "status": "False", "reason": reason, "message": "no metrics"}
+        return hpa("web", "web", extra={"status": {"conditions": [condition]}})
+
+    deployments = (deployment("web", 1),)
+    (one,) = found("hpa-metric", hpas=(with_condition("FailedGetPodsMetric"),), deployments=deployments)
+    assert one.seen == "FailedGetPodsMetric: no metrics"
+    assert found("hpa-metric", hpas=(with_condition("ScalingDisabled"),), deployments=deployments) == []
+
+
+def test_a_container_that_the_pods_lack():
+    """A container metric of a container that does not exist names those that do."""
+    metric = {"name": "cpu", "container": "side", "target": {"type": "Utilization", "averageUtilization": 5}}
+    wrong = hpa(
+        "web",
+        "web",
+        extra={"spec": {"metrics": [{"type": "ContainerResource", "containerResource": metric}]}},
+    )
+    (one,) = found("hpa-metric", hpas=(wrong,), deployments=(deployment("web", 1),))
+    assert "container side" in one.seen
+    assert one.fix == "name one of app"
+
+
+def test_two_hpas_on_one_target():
+    """They are one finding, about the target, that names both."""
+    (one,) = found("hpa-shared-target", hpas=(hpa("a", "web"), hpa("b", "web"), hpa("c", "api")))
+    assert (one.object, one.seen) == ("Deployment default/web", "2 HPAs scale it: a, b")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +76,7 @@ CPU, MEMORY = (
     ],
     ids=["the same cause", "another cause", "a container that is injected"],
 )  # fmt: skip
-def test_a_request_that_lacks_is_reported_once(message, target, named):
+def test_a_missing_request_is_reported_once(message, target, named):
     """The failing metric is a finding of its own only where the workload's own requests do not explain it."""
     failed = {
         "type": "ScalingActive",
@@ -38,6 +89,23 @@ def test_a_request_that_lacks_is_reported_once(message, target, named):
         "deployments": (target,),
     }
     assert [check for check in ("hpa-requests", "hpa-metric") if found(check, **objects)] == named
+
+
+def test_an_hpa_that_cannot_move_or_is_at_its_maximum():
+    """Equal bounds and a maximum that is in the way are warnings."""
+    limited = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}
+    reported = found(
+        "hpa-bounds",
+        hpas=(
+            hpa("still", "a", min_replicas=3, max_replicas=3),
+            hpa("full", "b", extra={"status": {"conditions": [limited]}}),
+            hpa("free", "c"),
+        ),
+    )
+    assert [one.object for one in reported] == [
+        "HorizontalPodAutoscaler default/full",
+        "HorizontalPodAutoscaler default/still",
+    ]
 
 
 def test_vpas_without_a_target_of_their_own():
@@ -55,6 +123,29 @@ def test_vpas_without_a_target_of_their_own():
     quiet = vpa("web", updatePolicy={"updateMode": "Off"})
     assert found("vpa-target", vpas=(quiet, other), deployments=(web,)) == []
     assert found("vpa-target", vpas=(vpa("wbe"),), unread={"deployments": "forbidden"}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "conflicts"),
+    [
+        ({}, True),
+        ({"updatePolicy": {"updateMode": "Off"}}, False),
+        ({"resourcePolicy": {"containerPolicies": [{"controlledResources": ["memory"]}]}}, False),
+        ({"resourcePolicy": {"containerPolicies": [{"containerName": "*", "mode": "Off"}]}}, False),
+        ({"resourcePolicy": {"containerPolicies": [{"minAllowed": {"cpu": "1"}}]}}, True),
+    ],
+)
+def test_an_hpa_and_a_vpa_on_one_resource(spec, conflicts):
+    """Only a VPA that changes the request that the HPA divides by is in its way."""
+    reported = found("hpa-and-vpa", hpas=(hpa("web", "web"),), vpas=(vpa("web", **spec),))
+    assert bool(reported) is conflicts
+
+
+LEFT = {"conditions": [{"type": "ResourcesLeftToHPA", "status": "True"}]}
+CPU, MEMORY = (
+    {"recommendation": {"containerRecommendations": [{"containerName": "app", "target": {name: "1"}}]}}
+    for name in ("cpu", "memory")
+)
 
 
 @pytest.mark.parametrize(

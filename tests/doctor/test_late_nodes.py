@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.doctor.test_checks import found
+from tests.doctor.findings import found
 from tests.nodes.frozen import START, TAINTED, group, node
 
 from kubetide.doctor import GroupStatus

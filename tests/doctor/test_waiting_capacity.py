@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.doctor.test_checks import found
+from tests.doctor.findings import found
 from tests.nodes.frozen import START, group, node
 from tests.nodes.requests import ATOMIC, BIG, buffer, request
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from tests.doctor.test_checks import found
+from tests.doctor.findings import found
 from tests.nodes.frozen import START, group, node, pod, template
 
 from kubetide.doctor import Snapshot
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
+
+
+def test_a_pod_that_no_group_can_hold():
+    """The finding has each group's refusal and, as the fix, the smallest change that was decided again."""
+    big = [pod(f"big-{at}", memory="64Gi", of="big") for at in range(3)]
+    (one,) = found("no-group", pods=tuple(big), groups=(group("g"),))
+    assert one.object == "Pod default/big-0 (and 2 like it)"
+    assert "g: Insufficient memory" in one.seen
+    assert one.fix == "lower memory request from 64Gi to <= 16Gi (group g)"
+    assert found("no-group", pods=(pod("small"),), groups=(group("g"),)) == []
 
 
 def test_the_maximum_that_is_named_is_enough_for_all_like_pods():

@@ -8,8 +8,8 @@ from contextlib import suppress
 import msgspec
 import pytest
 from tests.cluster.test_prometheus import Prometheus, vector
+from tests.elastic.running import Records
 from tests.elastic.scalers import QueueScaler, serving
-from tests.elastic.test_elastic import Records
 from tests.horizontal.running import Usage
 
 from kubetide.elastic.keda.core import ALGORITHM

@@ -18,11 +18,23 @@ from kubetide.embedded.controllers.workloads.owned_pods import PodIndex
 from kubetide.embedded.controllers.workloads.replicaset import ReplicaSetController
 from kubetide.embedded.kubelet.pool import KubeletPool
 from kubetide.explain.records import Record
+from kubetide.nodes.capacity.definitions import definitions
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.settings import Settings
-from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, EVENTS, NODES, PDBS, PODS, REPLICA_SETS
+from kubetide.objects.kinds import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    EVENTS,
+    NODES,
+    PDBS,
+    POD_TEMPLATES,
+    PODS,
+    REPLICA_SETS,
+)
 from kubetide.plan.board import Board
+from kubetide.ports.errors import Forbidden
 from kubetide.runtime.guard import guarded_cloud, guarded_cluster
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
@@ -65,6 +77,24 @@ class MemoryRecorder:
     @property
     def reasons(self):
         return [reason for record in self.records for reason in record.reasons]
+
+
+class Refusing:
+    """A client that may not list objects of some kinds, as RBAC refuses it."""
+
+    def __init__(self, inner, refused):
+        self._inner, self.refused = inner, refused
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def list(self, kind, **where):
+        if kind in self.refused:
+            raise Forbidden(
+                f'{kind.resource} is forbidden: User "x" cannot list resource "{kind.plural}" in API group '
+                f'"{kind.group}" at the cluster scope'
+            )
+        return await self._inner.list(kind, **where)
 
 
 class World:
@@ -157,6 +187,15 @@ class World:
 
     async def scale(self, name, replicas):
         await self.cluster.patch(DEPLOYMENTS, name, {"spec": {"replicas": replicas}}, namespace="default")
+
+    async def define_capacity_kinds(self):
+        """Create the definitions of buffers, quotas and ProvisioningRequests."""
+        for body in definitions():
+            await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+
+    async def add_pod_template(self, name, cpu):
+        body = {"metadata": {"name": name}, "template": {"spec": builders.pod_spec(cpu=cpu)}}
+        await self.cluster.create(POD_TEMPLATES, body, namespace="default")
 
     async def after(self, duration: Duration):
         await self.clock.sleep(duration)

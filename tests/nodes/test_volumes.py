@@ -14,7 +14,6 @@ from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.records.export import copy_state, export_state
 from kubetide.objects.kinds import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_KINDS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubetide.ports.errors import Forbidden
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
@@ -127,24 +126,6 @@ async def add_pod_with_claim(world):
     await world.cluster.create(PODS, builders.pod("db", extra=DATA), namespace="default")
 
 
-class Refusing:
-    """A client that lists volume objects is refused, as RBAC refuses it."""
-
-    def __init__(self, inner, refused):
-        self._inner, self.refused = inner, refused
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    async def list(self, kind, **where):
-        if kind in self.refused:
-            raise Forbidden(
-                f'{kind.resource} is forbidden: User "x" cannot list resource "{kind.plural}" in API group '
-                f'"{kind.group}" at the cluster scope'
-            )
-        return await self._inner.list(kind, **where)
-
-
 def test_volume_objects_are_read_once_a_pod_has_a_claim():
     """Until then volume objects are not read; then a claim that appears makes the pod worth a node."""
 
@@ -180,7 +161,7 @@ def test_a_cluster_that_refuses_volume_objects_is_served_without_them():
         return len(world.nodes)
 
     async def run(clock):
-        world = live.World(clock, wrap=lambda inner: Refusing(inner, VOLUME_KINDS))
+        world = live.World(clock, wrap=lambda inner: live.Refusing(inner, VOLUME_KINDS))
         async with world.running():
             return await main(world, clock)
 

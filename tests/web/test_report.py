@@ -13,7 +13,7 @@ from importlib import resources
 import msgspec
 import pytest
 from tests.simulate.worlds import small
-from tests.web.test_dashboard import asked
+from tests.web.asking import asked
 
 from kubetide.cli.common.output import write_results
 from kubetide.runtime.recording.records import RecordError

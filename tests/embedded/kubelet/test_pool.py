@@ -1,109 +1,17 @@
+"""The pool of kubelets: when pods start, become ready and end, and whose pods it leaves alone."""
+
 from __future__ import annotations
 
 import asyncio
 
-import pytest
+from tests.embedded.kubelet.pool_world import START, TIMES, play
 
-from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.draws import NO_DELAY, Between, fixed
 from kubetide.embedded.kubelet import KubeletPool, PodTimes, Settled
-from kubetide.objects.kinds import LEASES, NODES, PODS
-from kubetide.objects.node import node_condition
+from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import pod_condition
-from kubetide.ports.errors import NotFound, Unavailable
-from kubetide.runtime.timing.clock import run_virtual
-from kubetide.units.time import before, hours, minutes, parse_rfc3339, seconds
-from kubetide.watching import Informer
-
-START = parse_rfc3339("2026-03-02T00:00:00Z")
-TIMES = PodTimes(
-    pull=fixed(seconds(10)),
-    cached=fixed(seconds(1)),
-    start=fixed(seconds(2)),
-    ready=fixed(seconds(5)),
-    stop=fixed(seconds(4)),
-)
-
-
-class World:
-    """A cluster with kubelets on all nodes whose name begins with n."""
-
-    def __init__(self, clock, faults=None, **options):
-        self.clock = clock
-        self.cluster = EmbeddedCluster(Store(), clock)
-        self.pods = Informer(self.cluster, PODS, clock)
-        self.nodes = Informer(self.cluster, NODES, clock)
-        self.pool = KubeletPool(
-            self.cluster.client(faults=faults) if faults else self.cluster,
-            clock,
-            pods=self.pods,
-            nodes=self.nodes,
-            **(
-                {"seed": 1, "times": TIMES, "animates": lambda node: node.metadata.name.startswith("n")}
-                | options
-            ),
-        )
-
-    async def at(self, second):
-        await self.clock.sleep(seconds(second) - (self.clock.now() - START))
-
-    async def add_node(self, name="n1"):
-        conditions = [
-            {"type": "MemoryPressure", "status": "False"},
-            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-03-02T00:00:00Z"},
-        ]
-        body = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name},
-            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}, "conditions": conditions},
-        }
-        await self.cluster.create(NODES, body)
-
-    async def add_pod(self, name="p", node="n1", image="web:1", grace=30, **spec):
-        body = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {
-                "containers": [{"name": "main", "image": image}],
-                "terminationGracePeriodSeconds": grace,
-            }
-            | spec,
-        }
-        await self.cluster.create(PODS, body, namespace="default")
-        if node:
-            await self.cluster.bind(namespace="default", pod=name, node=node)
-
-    async def pod(self, name="p"):
-        return await self.cluster.get(PODS, name, namespace="default")
-
-    async def exists(self, name="p"):
-        try:
-            await self.pod(name)
-        except NotFound:
-            return False
-        return True
-
-    async def ready(self, name="p"):
-        condition = pod_condition(await self.pod(name), "Ready")
-        return None if condition is None else condition.status
-
-    async def delete(self, name="p", **options):
-        await self.cluster.delete(PODS, name, namespace="default", **options)
-
-
-def play(body, **options):
-    async def main(clock):
-        world = World(clock, **options)
-        tasks = [asyncio.create_task(each.run()) for each in (world.pods, world.nodes, world.pool)]
-        result = await body(world)
-        for task in tasks:
-            assert not task.done(), task
-            task.cancel()
-        return result
-
-    return run_virtual(main, start=START)
+from kubetide.ports.errors import Unavailable
+from kubetide.units.time import before, hours, minutes, seconds
 
 
 def test_a_pod_runs_and_becomes_ready_when_its_draws_say():
@@ -141,7 +49,7 @@ def test_a_pod_runs_and_becomes_ready_when_its_draws_say():
 
 
 def test_an_image_on_the_node_is_not_pulled_again():
-    """A pod waits for an image that is on its way, and a later one finds it there; other nodes pull."""
+    """A pod waits for an image that is being pulled, and a later one finds it there; other nodes pull it again."""
 
     async def body(world):
         await world.add_node("n1")
@@ -215,7 +123,7 @@ def test_the_grace_period_bounds_the_stop_time():
 
 
 def test_a_pod_deleted_while_it_starts_never_runs():
-    """Deletion outdates the steps that lay ahead."""
+    """A deletion cancels the steps that are still to come."""
 
     async def body(world):
         phases = []
@@ -302,163 +210,8 @@ def test_settled_pods_have_been_ready_for_long():
     play(body, settled=Settled(until=START, since=before(START, hours(1))))
 
 
-def test_an_oom_kill_restarts_the_container():
-    """The first restart follows at once, the second after 10 s; the pod stays Running and is not ready meanwhile."""
-
-    async def body(world):
-        async def status():
-            raw = await world.cluster.get(PODS.untyped, "p", namespace="default")
-            assert raw["status"]["phase"] == "Running"
-            return raw["status"]["containerStatuses"][0]
-
-        await world.add_node()
-        await world.add_pod()
-        await world.at(20)
-        world.pool.oom_kill(("default", "p"))
-        world.pool.oom_kill(("default", "p"))
-        await world.at(20.5)
-        killed = await status()
-        assert (killed["restartCount"], killed["ready"], killed["lastState"]) == (0, False, {})
-        ended = killed["state"]["terminated"]
-        assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
-        assert ended["startedAt"] < ended["finishedAt"] == "2026-03-02T00:00:20Z"
-        assert await world.ready() == "False"
-        await world.at(27.5)
-        assert await world.ready() == "True"
-        again = await status()
-        assert (again["restartCount"], again["ready"], again["lastState"]) == (1, True, {"terminated": ended})
-        assert again["state"]["running"]["startedAt"] > ended["finishedAt"]
-        world.pool.crash(("default", "p"))
-        await world.at(30)
-        waits = await status()
-        assert waits["state"] == {"waiting": {"reason": "CrashLoopBackOff"}}
-        assert waits["lastState"]["terminated"]["reason"] == "Error"
-        await world.at(44)
-        assert await world.ready() == "False"
-        await world.at(45)
-        assert await world.ready() == "True"
-        assert (await status())["restartCount"] == 2
-
-    play(body)
-
-
-def test_a_container_that_ran_for_long_is_started_again_at_once():
-    """The back-off begins anew once the container has run for ten minutes."""
-
-    async def body(world):
-        await world.add_node()
-        await world.add_pod()
-        for second in (20, 700, 1400):
-            await world.at(second)
-            world.pool.oom_kill(("default", "p"))
-            await world.at(second + 7.5)
-            assert await world.ready() == "True"
-        assert (await world.pod()).status.container_statuses[0].restart_count == 3
-
-    play(body)
-
-
-def test_a_crash_before_readiness_outdates_it():
-    """A pod that crashes while it becomes ready is ready only after the restart."""
-
-    async def body(world):
-        await world.add_node()
-        await world.add_pod()
-        await world.at(16)
-        world.pool.crash(("default", "p"))
-        await world.at(17.5)
-        assert await world.ready() == "False"
-        await world.at(23.5)
-        assert await world.ready() == "True"
-
-    play(body)
-
-
-@pytest.mark.parametrize(("health", "taint"), [("False", "not-ready"), ("Unknown", "unreachable")])
-def test_an_unhealthy_node_is_tainted_and_loses_its_pods_readiness(health, taint):
-    """The node's Ready condition, its taint and its pods' Ready condition fall, and rise again on recovery."""
-
-    async def body(world):
-        await world.add_node()
-        await world.add_pod()
-        await world.at(20)
-        await world.pool.fail_node("n1", health)
-        await world.at(21)
-        node = await world.cluster.get(NODES, "n1")
-        assert node_condition(node, "Ready").status == health
-        assert [(each.key, each.effect) for each in node.spec.taints] == [
-            (f"node.kubernetes.io/{taint}", "NoSchedule")
-        ]
-        assert await world.ready() == "False"
-        await world.add_pod("late")
-        await world.delete("p")
-        await world.at(120)
-        assert await world.exists("p"), "a kubelet that is down ends no pod"
-        assert await world.ready("late") is None
-        await world.pool.recover_node("n1")
-        await world.at(140)
-        node = await world.cluster.get(NODES, "n1")
-        assert node_condition(node, "Ready").status == "True"
-        assert not node.spec.taints
-        assert not await world.exists("p")
-        assert await world.ready("late") == "True"
-
-    play(body)
-
-
-def test_recovery_makes_ready_only_what_was_ready():
-    """A pod that was not ready before the failure waits for its own time."""
-
-    async def body(world):
-        await world.add_node()
-        await world.add_pod()
-        await world.at(13)
-        await world.pool.fail_node("n1")
-        await world.at(14)
-        await world.pool.recover_node("n1")
-        await world.at(16)
-        assert await world.ready() == "False"
-        await world.at(18)
-        assert await world.ready() == "True"
-
-    play(body)
-
-
-def test_heartbeats_confirm_every_five_minutes():
-    """Heartbeat times move, transition times do not, and failing nodes are silent."""
-
-    async def body(world):
-        await world.add_node("n1")
-        await world.add_node("n2")
-        await world.at(1)
-        await world.pool.fail_node("n2")
-        await world.at(301)
-        first, second = [await world.cluster.get(NODES, name) for name in ("n1", "n2")]
-        ready = node_condition(first, "Ready")
-        assert (ready.last_heartbeat_time, ready.last_transition_time) == (
-            "2026-03-02T00:05:00Z",
-            "2026-03-02T00:00:00Z",
-        )
-        assert node_condition(second, "Ready").last_heartbeat_time is None
-
-    play(body)
-
-
-def test_leases_are_renewed_on_request():
-    """One renewal makes the missing leases and moves the others."""
-
-    async def body(world):
-        await world.add_node()
-        await world.at(25)
-        return await world.cluster.get(LEASES, "n1", namespace="kube-node-lease")
-
-    lease = play(body, lease_renewal=seconds(10))
-    assert lease.spec.renew_time == "2026-03-02T00:00:20.000000Z"
-    assert lease.spec.holder_identity == "n1"
-
-
-def test_one_pod_more_moves_no_other():
-    """The times of a pod are drawn from its own uid."""
+def test_one_more_pod_changes_the_times_of_no_other():
+    """The times of each pod are drawn from its own uid."""
 
     async def run(world, extra):
         await world.add_node()

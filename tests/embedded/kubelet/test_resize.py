@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.embedded.kubelet.test_pool import play
+from tests.embedded.kubelet.pool_world import play
 
 from kubetide.embedded.kubelet.resizing import Refusal, refusal
 from kubetide.objects.kinds import NODES, PODS

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kubetide.embedded.load import ConstantTrace, EmbeddedMetrics, Service, ServiceLoad
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Node, NodeStatus
-from kubetide.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubetide.objects.pod import (
+    Container,
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 from kubetide.units.selectors import Selector
 from kubetide.units.time import ZERO, Duration, Instant, format_rfc3339, parse_rfc3339, seconds
 
@@ -140,3 +151,25 @@ def answer(coroutine):
     except StopIteration as done:
         return done.value
     raise AssertionError("it waited")
+
+
+MI = 1 << 20
+
+
+def usage(world):
+    """Return milli-CPU and bytes by pod, of the newest step."""
+    found = world.model.usage(world.clock.time)
+    return {
+        name: (cpu / 1e6, memory)
+        for name, cpu, memory in zip(found.layout.names, found.cpu_nano, found.memory, strict=True)
+    }
+
+
+def running_since(pod, at, *, image="", state=None):
+    """Return the pod with an image and a status of its container: running since then, or ``state``."""
+    state = state or ContainerState(running=ContainerRunning(started_at=at))
+    (main,) = pod.spec.containers
+    spec = replace(pod.spec, containers=(replace(main, image=image),))
+    statuses = (ContainerStatus(name="main", state=state),)
+    status = replace(pod.status, container_statuses=statuses)
+    return replace(pod, spec=spec, status=status)

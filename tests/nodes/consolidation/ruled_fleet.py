@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 from tests.nodes import frozen
+from tests.nodes.claims import CLASS, claim, slice_of
 from tests.nodes.consolidation.fleet import Fleet
-from tests.nodes.test_devices import CLASS, claim, slice_of
 from tests.objects import samples
 
 from kubetide.nodes.facts.devices import DeviceChanges

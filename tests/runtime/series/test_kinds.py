@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from tests.nodes.claims import claim, devices, slice_of, using
 from tests.nodes.frozen import START, World, group, node, pod, template
-from tests.nodes.test_devices import claim, devices, slice_of, using
 from tests.runtime.series.reading import read
 from tests.runtime.series.scraped import reported
 
