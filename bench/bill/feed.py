@@ -20,7 +20,7 @@ from kubetide.objects.pod import DELETION_COST, Pod, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound
-from kubetide.units.time import Duration, Instant, after, to_seconds
+from kubetide.units.time import Duration, Instant, after
 
 MODEL_LABEL = "accelerator"
 CLASS_LABEL = "class"
@@ -31,7 +31,7 @@ _NOTICE_S = 1.0
 
 
 class Feed:
-    """Plays the pods; ``waits`` are the seconds from creation to binding of all pods that got a node."""
+    """Plays the pods."""
 
     def __init__(self, pods: Sequence[PodRow], cluster: Cluster, clock: Clock, start: Instant) -> None:
         self._rows = pods
@@ -45,25 +45,14 @@ class Feed:
         self._row_of: dict[str, int] = {}
         self._pod_of: dict[int, str] = {}
         self._departed: set[int] = set()
-        self._created: dict[Key, Instant] = {}
         self._finished: deque[str] = deque()
-        self.waits: list[float] = []
-
-    @property
-    def waiting(self) -> int:
-        """How many pods have no node now."""
-        return len(self._created)
 
     def pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        """Follow the pods: which row has which, and how long each waits."""
+        """Follow which row has which pod."""
         name = key[1]
         if old is None and new is not None:
-            self._created[key] = self._clock.now()
             self._take(name, (new.metadata.labels or {}).get(CLASS_LABEL, ""))
-        if new is not None and new.spec.node_name and key in self._created:
-            self.waits.append(to_seconds(Duration(self._clock.now() - self._created.pop(key))))
         if new is None or new.metadata.deletion_timestamp:
-            self._created.pop(key, None)
             self._lost(name)
         elif is_finished(new) and not (old is not None and is_finished(old)):
             self._finished.append(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +19,9 @@ from kubetide.nodes.facts.nodes import NOMINATION_TAINT
 from kubetide.ports.clock import Clock
 from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.outcome.churn import bought_back, short_lived
 from kubetide.simulate.outcome.marks import MarkingRecorder
-from kubetide.simulate.outcome.timeline import Mark, Timeline
+from kubetide.simulate.outcome.timeline import Mark
 from kubetide.simulate.scenarios.machines import prices_of
 from kubetide.simulate.scenarios.scenario import (
     InstanceTypeSpec,
@@ -31,11 +31,9 @@ from kubetide.simulate.scenarios.scenario import (
     start_of,
 )
 from kubetide.simulate.world import World
-from kubetide.units.time import Instant, after, minutes, seconds
+from kubetide.units.time import Instant, minutes
 
 MOST_NODES = 1000
-SHORT_S = 900
-"""Nodes that lived less, and removals bought back sooner, are counted."""
 
 Flags = dict[str, str | int | float | bool]
 
@@ -89,19 +87,19 @@ def play(
     there = [pod for pod in pods if pod.arrival_s < horizon_s]
     scenario = _scenario(types, POLICIES[policy], scheduler)
     end = Instant(start_of(scenario) + round(horizon_s * 1e9))
+    runs: list[tuple[World, Gap]] = []
     marks: list[Mark] = []
-    runs: list[tuple[World, Feed, Gap]] = []
 
     async def main(clock: Clock) -> None:
         with tempfile.TemporaryDirectory() as folder:
             recorder = MarkingRecorder(NullRecorder(), marks.append)
             world = World(scenario, clock, base=Path(folder), end=end, seed=seed, recorder=recorder)
-            world.timeline.prices = prices_of(scenario)
+            world.timeline.prices, world.timeline.marks = prices_of(scenario), marks
             feed, gap = Feed(there, world.cluster, clock, world.start), Gap(types, clock)
             world.pods.on_change(feed.pod_changed)
             world.pods.on_change(gap.pod_changed)
             world.nodes.on_change(gap.node_changed)
-            runs.append((world, feed, gap))
+            runs.append((world, gap))
             async with asyncio.TaskGroup() as group:
                 feeding = group.create_task(feed.run())
                 await world.run()
@@ -110,8 +108,8 @@ def play(
     began = time.process_time()
     run_virtual(main, start=Instant(start_of(scenario) - minutes(1)))
     cpu_s = time.process_time() - began
-    [(world, feed, gap)] = runs
-    found = _figures(there, world, feed, marks, horizon_s)
+    [(world, gap)] = runs
+    found = _figures(there, world, horizon_s)
     return {**found, "by_use_usd": gap.parts(found["cost_usd"]), "cpu_s": round(cpu_s, 1)}
 
 
@@ -150,61 +148,25 @@ def _scenario(types: Sequence[TypeRow], policy: Policy, scheduler: str) -> Scena
     )
 
 
-def _figures(
-    pods: Sequence[PodRow], world: World, feed: Feed, marks: Sequence[Mark], horizon_s: float
-) -> dict[str, Any]:
+def _figures(pods: Sequence[PodRow], world: World, horizon_s: float) -> dict[str, Any]:
     timeline = world.timeline
     pod_hours = sum(min(pod.departure_s, horizon_s) - pod.arrival_s for pod in pods) / 3600
-    lives = timeline.node_lives
-    waits = np.array(feed.waits or [0.0])
-    followed, brought = bought_back(timeline, marks)
+    waits = np.array(timeline.waits or [0.0])
+    followed, brought = bought_back(timeline)
     found: dict[str, Any] = {
         "pods": len(pods),
         "cost_usd": round(timeline.cost[-1], 4) if timeline.cost else 0.0,
         "wait_s": [round(float(one), 3) for one in (*np.percentile(waits, [50, 95]), waits.max())],
         "wait_mean_s": round(float(waits.mean()), 3),
-        "bought": sum(mark.change for mark in marks if mark.loop == "nodes" and mark.change > 0),
-        "deleted": sum(one.deleted is not None for one in lives),
-        "lived_under_15m": sum(
-            one.deleted is not None and one.deleted - one.created < seconds(SHORT_S) for one in lives
-        ),
+        "bought": sum(mark.change for mark in timeline.marks if mark.loop == "nodes" and mark.change > 0),
+        "deleted": sum(one.deleted is not None for one in timeline.node_lives),
+        "lived_under_15m": short_lived(timeline),
         "bought_back_15m": followed,
         "nodes_bought_back_15m": brought,
         "evictions": timeline.evictions,
         "evictions_per_pod_hour": round(timeline.evictions / pod_hours, 6) if pod_hours else 0.0,
-        "left_pending": feed.waiting,
+        "left_pending": len(timeline.waiting_since),
     }
     if violations := world.violations():
         found["violations"] = violations
     return found
-
-
-def bought_back(timeline: Timeline, marks: Sequence[Mark]) -> tuple[int, int]:
-    """Return how many removals were followed within 15 minutes by an increase of the same group, and by how many nodes.
-
-    An increase by one node counts for all removals before it, but it brings one node.
-    """
-    increases: dict[str, list[tuple[Instant, int]]] = {}
-    for mark in marks:
-        if mark.loop == "nodes" and mark.change > 0:
-            increases.setdefault(mark.subject, []).append((mark.at, mark.change))
-    removals: dict[str, list[Instant]] = {}
-    for life in timeline.node_lives:
-        if life.deleted is not None:
-            removals.setdefault(life.group, []).append(life.deleted)
-    followed = brought = 0
-    for group, removed in removals.items():
-        bought = [at for at, number in increases.get(group, ()) for _ in range(number)]
-        taken = 0
-        for at in sorted(removed):
-            first = bisect_left(bought, at)
-            followed += first < len(bought) and bought[first] <= _soon(at)
-            taken = max(taken, first)
-            if taken < len(bought) and bought[taken] <= _soon(at):
-                brought += 1
-                taken += 1
-    return followed, brought
-
-
-def _soon(at: Instant) -> Instant:
-    return after(at, seconds(SHORT_S))

@@ -35,6 +35,8 @@ def held(text, *, timeline=None, baseline=None):
         ("always(replicas(web) >= 3 for 5m)", 27, "`for`"),
         ("never(pending > 50 for 5)", 24, "`5`"),
         ("never(pending > 50 for -5m)", 24, "`-5m`"),
+        ("waitP95 <= soon", 12, "`soon`"),
+        ("cost <= 5m", 9, "`5m`"),
         ("no node deleted within -4m of its creation", 24, "`-4m`"),
         ("always(pending < 3 between 25:00 and 18:00)", 28, "`25:00`"),
         ("always(pending < 3 between 08:00 and 18:00 Mars/Olympus)", 44, "a time zone"),
@@ -97,6 +99,17 @@ def test_a_total_that_grows_says_when_it_passed():
     assert found.text == "cost is 0.24, which is not <= 0.1: 0.14 too much"
     assert format_rfc3339(found.at) == "2026-03-02T11:25:15Z"  # the 101st step
     assert "group burst was increased from 0 to 1 because" in found.decision
+
+
+def test_waits_are_bounded_in_seconds_or_by_a_duration():
+    """A wait is a figure in seconds, so that both forms mean the same."""
+    timeline = made.timeline()
+    timeline.waits = [0.0, 60.0, 100.0]
+    for text, holds in (("100", True), ("1m40s", True), ("99", False), ("99s", False)):
+        found = held(f"waitLongest <= {text}", timeline=timeline)
+        assert found.held == holds
+    assert found.text == "waitLongest is 100, which is not <= 99: 1 too much"
+    assert held("waitMedian == 1m", timeline=timeline).held
 
 
 def test_a_share_of_the_baseline():

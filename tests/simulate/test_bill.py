@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 from bench.bill.__main__ import main, mean_of
 from bench.bill.bound import bound_usd
-from bench.bill.play import bought_back
 from bench.bill.rows import POD_COLUMNS, TYPE_COLUMNS, PodRow, TypeRow, read_pods
-from msgspec.structs import replace
-
-from kubetide.simulate.outcome.timeline import Mark, NodeLife, Timeline
-from kubetide.units.time import Instant, minutes
 
 TYPES = f"""{TYPE_COLUMNS}
 small,4000,16384,0,,50,0.2
@@ -60,19 +55,6 @@ def test_a_stretch_is_played_to_figures_that_add_up(files, capsys):
         assert one["ratio"] == pytest.approx(one["cost_usd"] / one["bound_usd"], abs=1e-3)
         assert one["deleted"] <= one["bought"] >= 2
         assert 0 <= one["nodes_bought_back_15m"] <= one["bought_back_15m"] <= one["deleted"]
-
-
-def test_one_node_bought_back_counts_once_beside_all_removals_that_it_follows():
-    """Three nodes go, one of their group is bought soon after; a fourth goes long before, another group's node is no matter."""
-    lives = [
-        NodeLife(name=f"a-{minute}", group=group, created=Instant(0), deleted=Instant(minutes(minute)))
-        for group, minute in (("a", 10), ("a", 50), ("a", 51), ("a", 52), ("b", 52))
-    ]
-    timeline = Timeline(start=Instant(0), step_s=30.0, node_lives=lives)
-    marks = [Mark(at=Instant(minutes(60)), loop="nodes", subject="a", title="", change=1)]
-    assert bought_back(timeline, marks) == (3, 1)
-    two = [replace(marks[0], change=2)]
-    assert bought_back(timeline, two) == (3, 2)
 
 
 def test_pods_that_fit_no_type_harm_no_other(files, capsys):

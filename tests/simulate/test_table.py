@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from tests.simulate import made
 from kubetide.simulate.outcome.decisions import decision_line, direction, why_lines
 from kubetide.simulate.outcome.summary import summarize
 from kubetide.simulate.outcome.table import count, decimal, percent, printable, span, summary_table
-from kubetide.simulate.outcome.timeline import Mark
+from kubetide.simulate.outcome.timeline import Mark, NodeLife
 
 PRINTED = """\
 shop   2026-03-02 11:00 UTC, 1.00 h, after 3 min of warm-up
@@ -24,8 +25,9 @@ burst         0-1         0.3
 general         2         2.0
 
 cost 0.24 USD   without scaling 0.40   lower bound 0.07   cost over bound 3.51
-SLO minutes lost 2   at the load's own step 40   pods started 6
-most pods pending 4   pending pod-minutes 2.0   evictions 0   nodes bought 0
+SLO minutes lost 2   at the load's own step 40
+pods started 6   most pods pending 4   pending pod-minutes 2.0   evictions 0
+nodes bought 0   nodes removed 0
 decisions 5"""
 
 
@@ -41,6 +43,23 @@ def test_a_run_without_services_has_no_objective():
     assert "SLO" not in text
     assert "own step" not in text
     assert "lower bound 0.07   cost over bound 3.51\npods started 6   most pods pending 4" in text
+
+
+def test_waits_churn_and_minimum_sizes_are_facts_where_there_are_any():
+    """How long pods waited, nodes that came and went soon, and what no decision could have saved."""
+    line = made.timeline()
+    line.waits = [0.0] * 18 + [60.4, 125.0]
+    line.waiting_since = {"default/late": made.at(0)}
+    line.prices["general"] = msgspec.structs.replace(line.prices["general"], min_size=1)
+    for number, (created, deleted) in enumerate(((20, 40), (30, 150))):
+        life = NodeLife(f"node-{number}", "burst", made.at(created), made.at(deleted))
+        line.node_lives.append(life)
+    text = summary_table(summarize("shop", line))
+    assert "cost 0.24 USD   minimum sizes 0.10   without scaling 0.40" in text
+    assert (
+        "median wait for a node 0s   p95 wait 2m5s   longest wait 1h0m0s   still pending at the end 1" in text
+    )
+    assert "nodes bought 2   nodes removed 2   lived under 15 min 1   bought back within 15 min 1" in text
 
 
 @given(st.lists(st.text(max_size=12), max_size=4, unique=True))

@@ -47,16 +47,22 @@ def figures(before: Summary, after: Summary) -> list[Figure]:
 
 def _of_run(a: Summary, b: Summary) -> Iterator[Figure]:
     yield Figure(f"cost, {a.currency}", a.cost, b.cost, digits=2)
+    yield Figure(f"cost of minimum sizes, {a.currency}", a.cost_of_minimums, b.cost_of_minimums, digits=2)
     yield Figure(f"lower bound of the cost, {a.currency}", a.cost_bound, b.cost_bound, digits=2)
     if a.services or b.services:
         yield Figure("SLO minutes lost", _slo(a), _slo(b))
         yield Figure("unserved", unserved_share(a.services), unserved_share(b.services), digits=-1)
     yield Figure("pending pod-minutes", a.pending_pod_minutes, b.pending_pod_minutes, digits=1)
     yield Figure("most pods pending", a.pending_max, b.pending_max)
+    yield Figure("median wait for a node, s", a.wait_p50_s, b.wait_p50_s, digits=1)
+    yield Figure("p95 wait, s", a.wait_p95_s, b.wait_p95_s, digits=1)
+    yield Figure("longest wait, s", a.wait_max_s, b.wait_max_s, digits=1)
     yield Figure("pods started", a.pod_starts, b.pod_starts)
     yield Figure("evictions", a.evictions, b.evictions)
     yield Figure("nodes bought", a.nodes_added, b.nodes_added)
     yield Figure("nodes removed", a.nodes_removed, b.nodes_removed)
+    yield Figure("nodes that lived under 15 min", a.nodes_short_lived, b.nodes_short_lived)
+    yield Figure("nodes bought back within 15 min", a.nodes_bought_back, b.nodes_bought_back)
     yield Figure("decisions", a.decisions, b.decisions)
 
 

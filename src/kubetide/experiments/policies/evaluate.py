@@ -107,10 +107,15 @@ _SERVICE_FIELDS = {
 _FIELDS = {
     "cost": "cost",
     "pendingPodMinutes": "pending_pod_minutes",
+    "waitMedian": "wait_p50_s",
+    "waitP95": "wait_p95_s",
+    "waitLongest": "wait_max_s",
     "podStarts": "pod_starts",
     "evictions": "evictions",
     "nodesBought": "nodes_added",
     "nodesRemoved": "nodes_removed",
+    "nodesShortLived": "nodes_short_lived",
+    "nodesBoughtBack": "nodes_bought_back",
     "decisions": "decisions",
 }
 

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from kubetide.simulate.scenarios.scenario import parse_time_of_day
-from kubetide.units.time import Duration, parse_duration
+from kubetide.units.time import Duration, parse_duration, to_seconds
 
 OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<=": operator.le,
@@ -40,10 +40,15 @@ QUANTITIES: Final[dict[str, str]] = {
     "rescales": "service?",
     "podMinutes": "service?",
     "pendingPodMinutes": "",
+    "waitMedian": "",
+    "waitP95": "",
+    "waitLongest": "",
     "podStarts": "",
     "evictions": "",
     "nodesBought": "",
     "nodesRemoved": "",
+    "nodesShortLived": "",
+    "nodesBoughtBack": "",
     "nodeHours": "group?",
     "decisions": "",
 }
@@ -61,6 +66,9 @@ SERIES: Final[dict[str, str]] = {
     "capacity": "service",
 }
 """What changes step by step."""
+
+_DURATIONS: Final = frozenset({"waitMedian", "waitP95", "waitLongest", "latency"})
+"""Figures and series in seconds, whose bound may be a duration such as 5m."""
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<op><=|>=|==|!=|<|>)|(?P<number>\d+(?:\.\d+)?%?(?=x?(?:[\s(),<>=!]|$)))|(?P<mark>[(),])|(?P<word>[^\s()<>=!,]+))"
@@ -195,6 +203,12 @@ class _Reader:
         token = self._next()
         return float(token[:-1]) / 100 if token.endswith("%") else float(token)
 
+    def _bound(self, of: str, what: str) -> float:
+        """Read a number; of a figure in seconds also a duration."""
+        if of in _DURATIONS and self._kind == "word":
+            return to_seconds(self._duration())
+        return self._number(what)
+
     def _compare(self) -> str:
         if self._kind != "op":
             raise self._error(f"one of {', '.join(OPERATORS)}")
@@ -224,7 +238,7 @@ class _Reader:
         if self._word == "baseline":
             self._next()
             return Total(quantity, subject, compare, 1.0, of_baseline=True)
-        bound = self._number("a number, or `baseline`")
+        bound = self._bound(quantity, "a number, or `baseline`")
         of_baseline = self._word in ("x", "*")
         if of_baseline:
             self._next()
@@ -236,10 +250,7 @@ class _Reader:
         self._take("(")
         series, subject = self._named(SERIES)
         compare = self._compare()
-        if series == "latency" and self._kind == "word":
-            bound = self._duration() / 1e9
-        else:
-            bound = self._number()
+        bound = self._bound(series, "a number")
         lasting = Duration(0)
         if self._word == "for":
             if always:

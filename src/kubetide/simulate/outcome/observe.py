@@ -18,6 +18,7 @@ from kubetide.ports.clock import Clock
 from kubetide.scheduling import pod_requests
 from kubetide.simulate.outcome.kills import Kills
 from kubetide.simulate.outcome.timeline import NodeLife, ResourceTotals, ServiceSeries, Timeline
+from kubetide.simulate.outcome.waits import Waits
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
 from kubetide.units.vectors import Float64Vector
@@ -79,13 +80,16 @@ class Observer:
         self._on_sample = on_sample
         self._counts = _Counts(groups)
         self._lives = _NodeLives(self.timeline.node_lives, clock)
+        self._waits = Waits(self.timeline, clock)
         for key, pod in pods.objects.items():
             self._counts.pod_changed(key, None, pod)
+            self._waits.pod_changed(key, None, pod)
         for node_key, node in nodes.objects.items():
             self._counts.node_changed(node_key, None, node)
             self._lives.node_changed(node_key, None, node)
         self._kills = Kills(list(zip(load.services, every, strict=True)))
         pods.on_change(self._counts.pod_changed)
+        pods.on_change(self._waits.pod_changed)
         pods.on_change(self._kills.pod_changed)
         nodes.on_change(self._counts.node_changed)
         nodes.on_change(self._lives.node_changed)
@@ -97,6 +101,7 @@ class Observer:
         self._cloud.forget_sizes()
         self._counts.starts = self._counts.evictions = 0
         self._lives.begin(self._start)
+        self._waits.begin()
 
     def _sample(self, end: Instant, step: ServiceStep) -> None:
         if end <= self._start:

@@ -12,8 +12,12 @@ Definitions (one sampling step is ``step_s`` seconds):
 - throttled share: CPU that containers had work for and that their limits withheld, over all that they had work for.
 - cost without scaling: every node group at the largest size that it had, from the beginning to the end. A machine counts
   from its order, whether its node is Ready or not.
+- cost of minimum sizes: of each group's ready nodes, as many as its minimum size says; no decision of the loop could save it.
 - lower bound of the cost: step by step, for each resource what pods on nodes asked for at the cheapest price per unit of
   all groups (CPU, memory, GPUs, places for pods), and of these the most expensive; no packing of the same pods can cost less.
+- wait: from a pod's creation, or from the start of the run, to its binding. A pod that still waits at the end counts with the time until then, and none
+  of a DaemonSet counts.
+- churn: nodes that lived less than 15 minutes, and nodes bought within 15 minutes after their group lost one.
 """
 
 from __future__ import annotations
@@ -22,9 +26,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
+import numpy as np
 
+from kubetide.simulate.outcome.churn import bought_back, short_lived
 from kubetide.simulate.outcome.timeline import ServiceSeries, Timeline
-from kubetide.units.time import Instant
+from kubetide.units.time import Instant, between, to_seconds
 
 
 class ServiceSummary(msgspec.Struct, frozen=True):
@@ -63,8 +69,13 @@ class Summary(msgspec.Struct, frozen=True):
         cost_unscaled: What the groups at their largest sizes would have cost.
         cost_bound: What the same pods cost at least.
         cost_over_bound: The cost over that; None where the bound is 0.
+        cost_of_minimums: What of the cost the groups' minimum sizes are.
+        wait_p50_s, wait_p95_s, wait_max_s: Seconds that pods waited for a node: the median, the 95th percentile, the longest.
+        left_pending: Pods that wait for a node at the end.
         evictions: Pods that were asked to go by the Eviction API.
         nodes_added, nodes_removed: Nodes that came and that went after the start.
+        nodes_short_lived: Nodes that lived less than 15 minutes.
+        nodes_bought_back: Nodes that a group bought within 15 minutes after it lost as many.
         notices: What the run left out of its manifests and what could not scale, a sentence each.
         vpa_evictions, resizes: Pods that the VPA's updater replaced, and resized in place.
     """
@@ -90,6 +101,13 @@ class Summary(msgspec.Struct, frozen=True):
     notices: tuple[str, ...] = ()
     vpa_evictions: int = 0
     resizes: int = 0
+    cost_of_minimums: float = 0.0
+    wait_p50_s: float = 0.0
+    wait_p95_s: float = 0.0
+    wait_max_s: float = 0.0
+    left_pending: int = 0
+    nodes_short_lived: int = 0
+    nodes_bought_back: int = 0
 
 
 def summarize(name: str, timeline: Timeline) -> Summary:
@@ -98,6 +116,7 @@ def summarize(name: str, timeline: Timeline) -> Summary:
     steps = len(timeline.pending)
     start = Instant(timeline.start - round(step_s * 1e9))
     cost, bound = (timeline.cost[-1] if timeline.cost else 0.0), _cost_bound(timeline)
+    median, late, longest = _waits(timeline, Instant(start + round(steps * step_s * 1e9)))
     return Summary(
         name=name,
         start=start,
@@ -128,6 +147,13 @@ def summarize(name: str, timeline: Timeline) -> Summary:
         notices=timeline.notices,
         vpa_evictions=_updates(timeline, "Evicted"),
         resizes=_updates(timeline, "Resized"),
+        cost_of_minimums=round(_cost_of_minimums(timeline), 4),
+        wait_p50_s=median,
+        wait_p95_s=late,
+        wait_max_s=longest,
+        left_pending=len(timeline.waiting_since),
+        nodes_short_lived=short_lived(timeline),
+        nodes_bought_back=bought_back(timeline)[1],
     )
 
 
@@ -142,6 +168,25 @@ def _cost_unscaled(timeline: Timeline) -> float:
         max(largest.get(group, 0), *timeline.nodes.get(group, ()), 0) * price.per_hour * hours
         for group, price in timeline.prices.items()
     )
+
+
+def _cost_of_minimums(timeline: Timeline) -> float:
+    per_hour = sum(
+        price.per_hour * sum(min(count, price.min_size) for count in timeline.nodes.get(group, ()))
+        for group, price in timeline.prices.items()
+        if price.min_size
+    )
+    return per_hour * timeline.step_s / 3600
+
+
+def _waits(timeline: Timeline, end: Instant) -> tuple[float, float, float]:
+    """Return the median, the 95th percentile and the longest of the waits, in seconds."""
+    still = (to_seconds(between(since, end)) for since in timeline.waiting_since.values())
+    waits = [*timeline.waits, *still]
+    if not waits:
+        return 0.0, 0.0, 0.0
+    median, late, longest = np.percentile(waits, [50, 95, 100]).tolist()
+    return round(median, 3), round(late, 3), round(longest, 3)
 
 
 def _cost_bound(timeline: Timeline) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from kubetide.simulate.outcome.summary import Summary
-from kubetide.units.time import format_rfc3339
+from kubetide.units.time import format_duration, format_rfc3339, seconds
 
-_WIDTH = 80
+_WIDTH = 110
 """What single facts are broken into lines for."""
 
 
@@ -20,21 +20,25 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
+Fact = tuple[str, str]
+"""A label, and its value for people."""
+
+
 class SummaryCells(msgspec.Struct, frozen=True):
-    """A summary in words: a heading, a table of services, one of node groups, and single facts, notices."""
+    """A summary in words: a heading, a table of services, one of node groups, facts in lines by their subject, and notices."""
 
     name: str
     period: str
     services: Table
     groups: Table
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[Fact, ...], ...]
     notices: tuple[str, ...] = ()
 
 
 def summary_table(summary: Summary) -> str:
     """Return the summary as aligned plain text, without a final line break."""
     cells = summary_cells(summary)
-    facts = _filled([f"{label} {value}" for label, value in cells.facts])
+    facts = "\n".join(_filled([f"{label} {value}" for label, value in line]) for line in cells.facts)
     blocks = [
         f"{cells.name}   {cells.period}",
         *(aligned(table) for table in (cells.services, cells.groups) if table.rows),
@@ -52,25 +56,38 @@ def summary_cells(summary: Summary) -> SummaryCells:
         period=f"{start} UTC, {decimal(summary.hours, 2)} h{_after_warm_up(summary)}",
         services=_services(summary),
         groups=_groups(summary),
-        facts=(
-            ("cost", f"{decimal(summary.cost, 2)} {printable(summary.currency)}"),
-            ("without scaling", decimal(summary.cost_unscaled, 2)),
-            ("lower bound", decimal(summary.cost_bound, 2)),
-            ("cost over bound", _ratio(summary.cost_over_bound)),
-            *_objective(summary),
-            ("pods started", count(summary.pod_starts)),
-            ("most pods pending", count(summary.pending_max)),
-            ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
-            ("evictions", count(summary.evictions)),
-            ("nodes bought", count(summary.nodes_added)),
-            ("decisions", count(summary.decisions)),
-            *_updates(summary),
-        ),
+        facts=tuple(line for line in _facts(summary) if line),
         notices=tuple(printable(notice) for notice in summary.notices),
     )
 
 
-def _objective(summary: Summary) -> tuple[tuple[str, str], ...]:
+def _facts(summary: Summary) -> Iterator[tuple[Fact, ...]]:
+    minimums = (("minimum sizes", decimal(summary.cost_of_minimums, 2)),) if summary.cost_of_minimums else ()
+    yield (
+        ("cost", f"{decimal(summary.cost, 2)} {printable(summary.currency)}"),
+        *minimums,
+        ("without scaling", decimal(summary.cost_unscaled, 2)),
+        ("lower bound", decimal(summary.cost_bound, 2)),
+        ("cost over bound", _ratio(summary.cost_over_bound)),
+    )
+    yield _objective(summary)
+    yield (
+        ("pods started", count(summary.pod_starts)),
+        ("most pods pending", count(summary.pending_max)),
+        ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
+        ("evictions", count(summary.evictions)),
+    )
+    yield _waits(summary)
+    yield (
+        ("nodes bought", count(summary.nodes_added)),
+        ("nodes removed", count(summary.nodes_removed)),
+        *_churn(summary),
+    )
+    yield _updates(summary)
+    yield (("decisions", count(summary.decisions)),)
+
+
+def _objective(summary: Summary) -> tuple[Fact, ...]:
     """The minutes in which services missed their objective; none where there is no service that could."""
     if not summary.services:
         return ()
@@ -79,11 +96,37 @@ def _objective(summary: Summary) -> tuple[tuple[str, str], ...]:
     return ("SLO minutes lost", count(lost)), ("at the load's own step", count(own_step))
 
 
+def _waits(summary: Summary) -> tuple[Fact, ...]:
+    """How long pods waited for a node; nothing where none did."""
+    if not summary.wait_max_s:
+        return ()
+    left = (("still pending at the end", count(summary.left_pending)),) if summary.left_pending else ()
+    return (
+        ("median wait for a node", _duration(summary.wait_p50_s)),
+        ("p95 wait", _duration(summary.wait_p95_s)),
+        ("longest wait", _duration(summary.wait_max_s)),
+        *left,
+    )
+
+
+def _churn(summary: Summary) -> tuple[Fact, ...]:
+    if not summary.nodes_removed:
+        return ()
+    return (
+        ("lived under 15 min", count(summary.nodes_short_lived)),
+        ("bought back within 15 min", count(summary.nodes_bought_back)),
+    )
+
+
+def _duration(length_s: float) -> str:
+    return format_duration(seconds(round(length_s)))
+
+
 def _ratio(value: float | None) -> str:
     return "-" if value is None else decimal(value, 2)
 
 
-def _updates(summary: Summary) -> tuple[tuple[str, str], ...]:
+def _updates(summary: Summary) -> tuple[Fact, ...]:
     """What happened to containers for their requests and limits, where anything did."""
     throttled = max((one.throttled_share for one in summary.services), default=0.0)
     found: tuple[tuple[str, int], ...] = (

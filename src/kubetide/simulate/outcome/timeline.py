@@ -57,10 +57,11 @@ class ServiceSeries(msgspec.Struct):
 
 
 class GroupPrice(msgspec.Struct, frozen=True):
-    """The hourly price of a node of a group, and its capacity for pods by resource: cores, bytes, counts."""
+    """The hourly price of a node of a group, its capacity for pods by resource (cores, bytes, counts), and the minimum size."""
 
     per_hour: float
     offers: dict[str, float]
+    min_size: int = 0
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -95,6 +96,8 @@ class Timeline(msgspec.Struct):
     Attributes:
         start: Time of the first step's end.
         pending: Pods without a node.
+        waits: Seconds from creation to binding, of each pod that was bound since the start, in that order.
+        waiting_since: When the pods that still wait for a node were created; at the start, if that was before.
         nodes: Nodes that are Ready, by group.
         cpu_requested, cpu_used, cpu_allocatable: Cores.
         requested: Of other resources, what the pods on nodes ask for: bytes, counts.
@@ -111,6 +114,8 @@ class Timeline(msgspec.Struct):
     step_s: float
     services: dict[str, ServiceSeries] = msgspec.field(default_factory=dict)
     pending: list[int] = msgspec.field(default_factory=list)
+    waits: list[float] = msgspec.field(default_factory=list)
+    waiting_since: dict[str, Instant] = msgspec.field(default_factory=dict)
     nodes: dict[str, list[int]] = msgspec.field(default_factory=dict)
     largest: dict[str, int] = msgspec.field(default_factory=dict)
     cpu_requested: list[float] = msgspec.field(default_factory=list)

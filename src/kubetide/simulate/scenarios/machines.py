@@ -92,7 +92,7 @@ def prices_of(scenario: Scenario) -> dict[str, GroupPrice]:
     for group in (*groups_of(scenario), *creatable_of(scenario)):
         machine = catalogue[group.instance_type]
         price = machine.price_per_hour if group.price_per_hour is None else group.price_per_hour
-        found[group.name] = GroupPrice(per_hour=price, offers=_offers(machine))
+        found[group.name] = GroupPrice(per_hour=price, offers=_offers(machine), min_size=group.min_size)
     return found
 
 

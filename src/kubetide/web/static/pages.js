@@ -115,7 +115,7 @@ async function outcomeOf() {
     content: [
       make("p", { class: "period" }, cells.period),
       make("h2", {}, "The whole run"),
-      make("dl", { class: "facts outcome" }, ...cells.facts.map(([label, value]) => fact(label, MONEY.has(label) ? `${value} ${currency}` : value))),
+      make("dl", { class: "facts outcome" }, ...cells.facts.flat().map(([label, value]) => fact(label, MONEY.has(label) ? `${value} ${currency}` : value))),
       make("div", { class: "outcome" }, ...tables.map(([title, one]) => cellTable(title, one))),
       notices,
     ].filter(Boolean),
@@ -124,7 +124,7 @@ async function outcomeOf() {
 }
 
 // Of a summary, beside its cost: amounts in its currency.
-const MONEY = new Set(["without scaling", "lower bound"]);
+const MONEY = new Set(["minimum sizes", "without scaling", "lower bound"]);
 
 const NOTES = [
   "Capacity is what the ready pods can serve. A service's plot is shaded where it missed its objective; an SLO minute is lost when at least one step of it did. At the load's own step, each value of the trace is compared with the capacity: a second of a burst counts that the mean of a step hides.",
