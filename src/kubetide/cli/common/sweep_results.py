@@ -11,7 +11,7 @@ import click
 from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.page import write_sweep
 from kubetide.experiments.sweeps.parquet import cells_parquet, settings_parquet
-from kubetide.experiments.sweeps.results import Effect, Setting
+from kubetide.experiments.sweeps.results import Effect, Loss, Setting
 from kubetide.experiments.sweeps.sweep import Cell, SweepError
 from kubetide.experiments.sweeps.tables import (
     cells_csv,
@@ -37,6 +37,7 @@ class SweepResult(NamedTuple):
     cells: Sequence[Cell]
     settings: Sequence[Setting]
     effects: Sequence[Effect]
+    loss: Loss
 
     @property
     def failed(self) -> list[Cell]:
@@ -46,11 +47,11 @@ class SweepResult(NamedTuple):
 
 def write(out: Path, result: SweepResult, *, parquet: bool) -> list[Path]:
     """Write tables and page, and return the paths of the tables. Raises SweepError where that fails."""
-    name, axes, cells, settings, effects = result
+    axes, cells, settings = result.axes, result.cells, result.settings
     files = {
         "cells.csv": cells_csv(axes, cells),
         "settings.csv": settings_csv(axes, settings),
-        "sweep.json": sweep_json(name, axes, cells, settings, effects),
+        "sweep.json": sweep_json(*result),
     }
     if parquet:
         files |= {
@@ -61,7 +62,7 @@ def write(out: Path, result: SweepResult, *, parquet: bool) -> list[Path]:
         out.mkdir(parents=True, exist_ok=True)
         for file, content in files.items():
             write_bytes_whole(out / file, content)
-        write_whole(out / _PAGE, lambda path: write_sweep(path, name, axes, cells, settings, effects))
+        write_whole(out / _PAGE, lambda path: write_sweep(path, *result))
     except OSError as error:
         raise SweepError(
             f"cannot write under {out}: {error.strerror}; free space there, and go on with --resume"
@@ -79,23 +80,17 @@ def show(result: SweepResult, out: Path, tables: Sequence[Path], seeds: int, err
         seeds: On how many seeds each setting was run.
         error_bar: How close the simulated scenario is to the captured run; empty for one that was not captured.
     """
-    name, axes, _, settings, effects = result
+    name, axes, _, settings, effects, loss = result
     fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]
     heading = [f"{len(settings)} settings x {seeds} seeds", *fixed]
     click.echo(f"{printable(name)}   {printable(', '.join(heading))}\n")
     shown = settings if len(settings) <= _MOST_ROWS else [one for one in settings if one.front or one.failed]
-    click.echo(aligned(settings_table(axes, shown)))
+    click.echo(aligned(settings_table(axes, shown, loss)))
     if len(shown) < len(settings):
         click.echo(f"... and {len(settings) - len(shown)} behind the Pareto front, in settings.csv")
-    summaries = [one.outcome.summary for one in result.cells if one.outcome.summary is not None]
-    has_services = not summaries or any(one.services for one in summaries)
-    click.echo(
-        "\n* Pareto front: no other setting costs as little and loses as few SLO minutes\n"
-        if has_services
-        else "\n* the cheapest: without services no SLO minutes are lost; compare `pending`\n"
-    )
+    click.echo(f"\n* Pareto front: no other setting costs as little and {loss.least}\n")
     if effects:
-        click.echo(f"{aligned(effects_table(effects))}\n")
+        click.echo(f"{aligned(effects_table(effects, loss))}\n")
     if error_bar:
         click.echo(f"{printable(error_bar)}\n")
     click.echo(f"page     {out / _PAGE}")

@@ -1,4 +1,4 @@
-"""The page of a sweep: cost against SLO minutes, what each value does, and the cells behind each point."""
+"""The page of a sweep: cost against what was lost, what each value does, and the cells behind each point."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kubetide.experiments.figures import unserved_share
 from kubetide.experiments.sweeps.grid import Axis
-from kubetide.experiments.sweeps.results import Effect, Setting
+from kubetide.experiments.sweeps.results import Effect, Loss, Setting
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.experiments.sweeps.tables import effects_table, settings_table
 from kubetide.simulate.outcome.table import decimal, percent, printable
@@ -21,9 +21,10 @@ def write_sweep(
     cells: Sequence[Cell],
     settings: Sequence[Setting],
     effects: Sequence[Effect],
+    loss: Loss,
 ) -> None:
     """Write the page of a sweep to one HTML file. Raises OSError."""
-    data = sweep_data(name, axes, cells, settings, effects)
+    data = sweep_data(name, axes, cells, settings, effects, loss)
     path.write_text(as_file(f"sweep · {printable(name)}", data, page="sweep"), encoding="utf-8")
 
 
@@ -33,6 +34,7 @@ def sweep_data(
     cells: Sequence[Cell],
     settings: Sequence[Setting],
     effects: Sequence[Effect],
+    loss: Loss,
 ) -> Json:
     """Return everything the page shows, as plain JSON values."""
     seeds = sorted({cell.seed for cell in cells})
@@ -49,9 +51,11 @@ def sweep_data(
             ]
         ),
         "currency": next((cell.outcome.summary.currency for cell in cells if cell.outcome.summary), ""),
-        "points": [_point(axes, one, cells) for one in settings],
-        "settings": settings_table(axes, settings),
-        "effects": effects_table(effects),
+        "loss": loss.text,
+        "least": loss.least,
+        "points": [_point(axes, one, cells, loss) for one in settings],
+        "settings": settings_table(axes, settings, loss),
+        "effects": effects_table(effects, loss),
         "span": None,
         "failed": [
             f"{_titled(axes, cell.values)}, seed {cell.seed}: {printable(cell.outcome.error)}"
@@ -69,15 +73,24 @@ def _titled(axes: Sequence[Axis], values: Sequence[str]) -> str:
     )
 
 
-def _point(axes: Sequence[Axis], one: Setting, cells: Sequence[Cell]) -> Json:
+def _point(axes: Sequence[Axis], one: Setting, cells: Sequence[Cell], loss: Loss) -> Json:
     place = not one.failed
     return {
         "title": _titled(axes, one.values),
         "cost": one.figures["cost"].mean if place else None,
-        "lost": one.figures["sloMinutes"].mean if place else None,
+        "lost": one.figures[loss.quantity].mean if place else None,
         "front": one.front,
         "cells": {
-            "columns": ["seed", "cost", "SLO min", "unserved", "pending", "evictions", "nodes bought"],
+            "columns": [
+                "seed",
+                "cost",
+                "SLO min",
+                "unserved",
+                "pending",
+                "p95 wait, s",
+                "evictions",
+                "nodes bought",
+            ],
             "rows": [_cell(cell) for cell in cells if cell.values == one.values],
         },
     }
@@ -86,7 +99,7 @@ def _point(axes: Sequence[Axis], one: Setting, cells: Sequence[Cell]) -> Json:
 def _cell(cell: Cell) -> list[str]:
     summary = cell.outcome.summary
     if summary is None:
-        return [str(cell.seed), "failed", "-", "-", "-", "-", "-"]
+        return [str(cell.seed), "failed", "-", "-", "-", "-", "-", "-"]
     lost = sum(service.slo_minutes_lost for service in summary.services)
     return [
         str(cell.seed),
@@ -94,6 +107,7 @@ def _cell(cell: Cell) -> list[str]:
         str(lost),
         percent(unserved_share(summary.services), 2),
         decimal(summary.pending_pod_minutes, 1),
+        decimal(summary.wait_p95_s, 1),
         str(summary.evictions),
         str(summary.nodes_added),
     ]

@@ -18,16 +18,40 @@ QUANTITIES = (
     "sloMinutes",
     "unserved",
     "pendingPodMinutes",
+    "waitMedian",
+    "waitP95",
+    "waitLongest",
     "podMinutes",
     "nodeHours",
     "podStarts",
     "evictions",
     "nodesBought",
     "nodesRemoved",
+    "nodesShortLived",
+    "nodesBoughtBack",
     "rescales",
     "decisions",
 )
 """Figures of a run, in the words of policies."""
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """What settings are judged by beside their cost: a figure, the heading of its column, and in a sentence."""
+
+    quantity: str
+    column: str
+    text: str
+    least: str
+
+
+SLO_MINUTES = Loss("sloMinutes", "SLO min", "SLO minutes lost", "loses as few SLO minutes")
+PENDING = Loss("pendingPodMinutes", "pending", "pending pod-minutes", "lets pods wait as little")
+
+
+def loss_of(cells: Sequence[Cell]) -> Loss:
+    """Return SLO minutes; without services, which alone can lose any, how long pods waited for nodes."""
+    there = [cell.outcome.summary for cell in cells if cell.outcome.summary is not None]
+    return SLO_MINUTES if not there or any(one.services for one in there) else PENDING
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -43,7 +67,7 @@ class Setting(msgspec.Struct, frozen=True):
     Attributes:
         cells: Its seeds that have a result.
         failed: Those that have none; a setting with one is on no front, and in no effect.
-        front: Whether no other setting costs at most as much and loses at most as many SLO minutes, one of them less.
+        front: Whether no other setting costs at most as much and has at most the same loss, one of them less.
     """
 
     values: tuple[str, ...]
@@ -60,7 +84,7 @@ class Effect(msgspec.Struct, frozen=True):
     value: str
     settings: int
     cost: float
-    slo_minutes: float
+    loss: float
 
 
 def figures_of(summary: Summary) -> dict[str, float]:
@@ -68,11 +92,13 @@ def figures_of(summary: Summary) -> dict[str, float]:
     return {name: total_of(summary, name, "") for name in QUANTITIES}
 
 
-def settings_of(cells: Sequence[Cell]) -> list[Setting]:
+def settings_of(cells: Sequence[Cell], loss: Loss) -> list[Setting]:
     """Return the settings of the cells, in their order, with the Pareto front marked."""
     found = [_setting(values, list(group)) for values, group in groupby(cells, key=lambda cell: cell.values)]
-    front = pareto_front([_place(one) for one in found if _complete(one)])
-    return [msgspec.structs.replace(one, front=_complete(one) and _place(one) in front) for one in found]
+    front = pareto_front([_place(one, loss) for one in found if _complete(one)])
+    return [
+        msgspec.structs.replace(one, front=_complete(one) and _place(one, loss) in front) for one in found
+    ]
 
 
 def _setting(values: tuple[str, ...], cells: Sequence[Cell]) -> Setting:
@@ -97,8 +123,8 @@ def _complete(one: Setting) -> bool:
     return not one.failed
 
 
-def _place(one: Setting) -> tuple[float, float]:
-    return one.figures["cost"].mean, one.figures["sloMinutes"].mean
+def _place(one: Setting, loss: Loss) -> tuple[float, float]:
+    return one.figures["cost"].mean, one.figures[loss.quantity].mean
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
@@ -112,13 +138,13 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> set[tuple[float, floa
     return front
 
 
-def effects_of(axes: Sequence[Axis], settings: Sequence[Setting]) -> list[Effect]:
+def effects_of(axes: Sequence[Axis], settings: Sequence[Setting], loss: Loss) -> list[Effect]:
     """Return the main effect of each value of each axis with several: the mean of the settings that have it."""
     complete = [one for one in settings if _complete(one)]
     found = []
     for number, axis in enumerate(axes):
         for value in axis.values if len(axis.values) > 1 else ():
-            places = [_place(one) for one in complete if one.values[number] == value]
+            places = [_place(one, loss) for one in complete if one.values[number] == value]
             if places:
                 cost, lost = (spread(column).mean for column in zip(*places, strict=True))
                 found.append(Effect(axis.name, value, len(places), cost, lost))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from kubetide.experiments.sweeps.grid import Axis
-from kubetide.experiments.sweeps.results import QUANTITIES, Effect, Setting, figures_of
+from kubetide.experiments.sweeps.results import PENDING, QUANTITIES, Effect, Loss, Setting, figures_of
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.simulate.outcome.table import Table, count, decimal, percent, printable
 
-SPREAD_OF = ("cost", "sloMinutes")
+SPREAD_OF = ("cost", "sloMinutes", "pendingPodMinutes")
 """Figures whose deviation over the seeds is in the tables, too."""
 
 
@@ -46,11 +46,13 @@ def sweep_json(
     cells: Sequence[Cell],
     settings: Sequence[Setting],
     effects: Sequence[Effect],
+    loss: Loss,
 ) -> bytes:
     """Return all of it: the axes, every cell with its whole summary, settings, effects."""
     value = {
         "scenario": name,
         "axes": axes,
+        "loss": loss.quantity,
         "cells": [
             {
                 "values": cell.values,
@@ -67,55 +69,71 @@ def sweep_json(
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
-def settings_table(axes: Sequence[Axis], settings: Iterable[Setting]) -> Table:
+def settings_table(axes: Sequence[Axis], settings: Iterable[Setting], loss: Loss) -> Table:
     """Return the settings as cells for people, without what never varies; ``*`` marks the Pareto front."""
+    others = _others(loss)
     shown = [number for number, axis in enumerate(axes) if len(axis.values) > 1]
     return Table(
         columns=(
             *(printable(axes[number].name) for number in shown),
             "cost",
             "+-",
-            "SLO min",
+            loss.column,
             "+-",
-            "unserved",
-            "pending",
-            "pod-min",
-            "evictions",
+            *others,
             "",
         ),
-        rows=tuple((*(printable(one.values[number]) for number in shown), *_shown(one)) for one in settings),
+        rows=tuple(
+            (*(printable(one.values[number]) for number in shown), *_shown(one, loss, others))
+            for one in settings
+        ),
     )
 
 
-def _shown(one: Setting) -> tuple[str, ...]:
+def _others(loss: Loss) -> dict[str, str]:
+    """Return the figures beside cost and loss: the heading of each column, and the quantity."""
+    if loss is PENDING:
+        return {"p95 wait, s": "waitP95", "nodes bought": "nodesBought", "evictions": "evictions"}
+    return {
+        "unserved": "unserved",
+        PENDING.column: PENDING.quantity,
+        "pod-min": "podMinutes",
+        "evictions": "evictions",
+    }
+
+
+def _shown(one: Setting, loss: Loss, others: Mapping[str, str]) -> tuple[str, ...]:
     if not one.figures:
-        return ("-",) * 8 + (f"{one.failed} failed",)
+        return ("-",) * (4 + len(others)) + (f"{one.failed} failed",)
     figures = one.figures
     mark = f"{one.failed} failed" if one.failed else "*" if one.front else ""
     return (
         decimal(figures["cost"].mean, 2),
         decimal(figures["cost"].deviation, 2),
-        decimal(figures["sloMinutes"].mean, 1),
-        decimal(figures["sloMinutes"].deviation, 1),
-        percent(figures["unserved"].mean, 2),
-        decimal(figures["pendingPodMinutes"].mean, 1),
-        count(figures["podMinutes"].mean),
-        decimal(figures["evictions"].mean, 1),
+        decimal(figures[loss.quantity].mean, 1),
+        decimal(figures[loss.quantity].deviation, 1),
+        *(_cell(name, figures[name].mean) for name in others.values()),
         mark,
     )
 
 
-def effects_table(effects: Sequence[Effect]) -> Table:
+def _cell(quantity: str, mean: float) -> str:
+    if quantity == "unserved":
+        return percent(mean, 2)
+    return count(mean) if quantity == "podMinutes" else decimal(mean, 1)
+
+
+def effects_table(effects: Sequence[Effect], loss: Loss) -> Table:
     """Return the main effects as cells for people."""
     return Table(
-        columns=("setting", "value", "settings", "cost", "SLO min"),
+        columns=("setting", "value", "settings", "cost", loss.column),
         rows=tuple(
             (
                 printable(one.name),
                 printable(one.value),
                 count(one.settings),
                 decimal(one.cost, 2),
-                decimal(one.slo_minutes, 1),
+                decimal(one.loss, 1),
             )
             for one in effects
         ),
