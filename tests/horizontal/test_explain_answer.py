@@ -163,6 +163,26 @@ def test_a_scale_that_cannot_be_read_has_no_number():
     [table] = OVERVIEW.tables(core, NOW)
     [row] = (dict(zip(table.columns, one, strict=True)) for one in table.rows)
     assert (row["current"], row["desired"], row["limited by"]) == (None, None, why)
+    assert table.sentence == "HPAs whose scale or metric cannot be read: default/web."
+
+
+def test_the_page_begins_with_hpas_that_cannot_have_what_they_want():
+    """A metric that fails, or a maximum below what is proposed; what a window or a policy holds is ordinary."""
+    core = HorizontalCore()
+
+    def sentence(state):
+        core.state = state
+        [table] = OVERVIEW.tables(core, NOW)
+        return table.sentence
+
+    queue = worlds.external({"averageValue": "10"})
+    assert sentence(state_of(100, hpa=worlds.hpa(metrics=[queue]))) == (
+        "HPAs whose scale or metric cannot be read: default/web."
+    )
+    assert sentence(state_of(150, hpa=worlds.hpa(maximum=5))) == (
+        "HPAs that would go above their maximum: default/web."
+    )
+    assert sentence(state_of(150, hpa=policies("scaleUp"))) == ""
 
 
 def test_an_hpa_that_asks_no_metrics_says_why():

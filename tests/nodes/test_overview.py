@@ -15,6 +15,10 @@ def tables(world):
     return {table.title: table.rows for table in OVERVIEW.tables(world, world.now)}
 
 
+def sentences(world):
+    return [table.sentence for table in OVERVIEW.tables(world, world.now) if table.sentence]
+
+
 def test_an_unneeded_node_is_listed_with_the_time_from_which_it_may_go():
     """A node that waits for its time to be over is on the page, though the loop counts it as one that stays."""
     world = World(nodes=[node("n1"), node("n2")], groups=[group("g", nodes=["n1", "n2"])])
@@ -66,6 +70,7 @@ def test_requests_that_failed_or_wait_are_listed():
         ("default/waits", "check-capacity", 9, "The request has not been looked at yet."),
     ]
     assert rows[1][4] == "ask: kubetide explain provisioningrequest default/waits"
+    assert sentences(held) == ["ProvisioningRequests: 1 failed and 1 waiting."]
 
 
 def test_buffers_that_wait_say_how_much_they_have():
@@ -88,6 +93,7 @@ def test_buffers_that_wait_say_how_much_they_have():
     assert rows["default/room"][2] > 0
     assert rows["default/never"] == (2, 0, 0, 2, "")
     assert rows["default/lost"][4].startswith("No capacity is reserved: ")
+    assert "CapacityBuffers without all of their capacity: 3." in sentences(held)
     held.state.settings = replace(held.state.settings, capacity_buffer_pod_injection_enabled=False)
     whys = {row[0]: row[5] for row in tables(held)["capacity buffers that wait"]}
     assert whys["default/fine"] == "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"

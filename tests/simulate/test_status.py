@@ -63,6 +63,22 @@ def test_the_page_has_loops_groups_hpas_and_what_waits(waiting):
     assert "lower memory request from 8Gi to <= 3584Mi (group wide)" in pods["why"]
 
 
+def test_the_page_begins_with_what_waits(waiting, stuck):
+    """A sentence for each table in which something waits or is held back, and one where nothing is."""
+    assert status_of(waiting)[0].answer == ("2 pods wait for a node, the longest for 12m50s.",)
+    groups, pods = status_of(stuck)[0].answer
+    assert groups == "Groups without new nodes for now: general."
+    assert pods.startswith("1 pod waits for a node, the longest for ")
+    page = CliRunner().invoke(cli, ["status", "--out", str(stuck)]).output
+    assert page.splitlines()[1:3] == [f"  {groups}", f"  {pods}"]
+
+
+def test_a_page_without_anything_to_do_says_so(tmp_path):
+    """A run in which all pods have their nodes."""
+    run_simulation(small(), base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
+    assert status_of(tmp_path)[0].answer == ("Nothing waits, and nothing failed in the last hour.",)
+
+
 def test_the_page_of_an_earlier_moment(waiting):
     """Its time, its decisions, and questions about the same moment; the end alone can be watched."""
     words = ["status", "--out", str(waiting), "--at", "00:05"]
@@ -86,6 +102,7 @@ def test_a_loop_that_is_silent_says_since_when(waiting, tmp_path):
     states = {one.name: (one.state, one.last_tick) for one in status.loops}
     assert states["horizontal"][0] == "running"
     assert states["nodes"][0] == f"silent since {states['nodes'][1]}"
+    assert status.answer[0] == f"Loop nodes is {states['nodes'][0]}."
 
 
 def test_a_group_in_backoff_says_until_when(stuck):
@@ -113,6 +130,7 @@ def test_a_run_that_was_cut_short_is_not_shown_as_running(waiting, tmp_path):
         (folder / path.name).write_bytes(b"".join(lines[:-1]) + lines[-2][:20])
     status, _ = status_of(tmp_path)
     assert {one.state for one in status.loops} == {"cut short"}
+    assert status.answer[:2] == ("Loop horizontal is cut short.", "Loop nodes is cut short.")
     with claimed(tmp_path):
         assert {one.state for one in status_of(tmp_path)[0].loops} == {"running"}
     assert status.tables["hpas"] == status_of(waiting)[0].tables["hpas"]
@@ -135,7 +153,7 @@ def test_a_folder_without_records_is_named(tmp_path):
 def test_the_command_prints_text_json_and_yaml(waiting):
     """The three forms have the same content, and the text has no line that a page would break."""
     page = CliRunner().invoke(cli, ["status", "--out", str(waiting)]).stdout
-    assert page.startswith("at 2026-03-02T00:09:50Z\n\nloops\n")
+    assert page.startswith("at 2026-03-02T00:09:50Z\n  2 pods wait")
     assert "\nwaiting pods\n  pods of" in page
     assert "\nnodes that go or are blocked: none\n" in page
     as_json = json.loads(CliRunner().invoke(cli, ["status", "--out", str(waiting), "-o", "json"]).stdout)

@@ -90,3 +90,4 @@ def test_vpas_with_a_problem_are_listed():
         "shop/quiet": "no sample of its containers yet",
     }
     assert table.rows[0][3] == "ask: kubetide explain vpa shop/empty"
+    assert table.sentence == "VPAs with a problem: shop/empty, shop/first, shop/lost and 2 more."

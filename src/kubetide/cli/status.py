@@ -93,11 +93,8 @@ def status_text(status: Status, tables: Sequence[Table], *, whole: bool = False)
             for one in status.loops
         ),
     )
-    blocks = [f"at {status.at}", _block(loops, whole=whole)]
-    for one in status.loops:
-        notes = [f"{one.name} takes nothing away: {text}" for text in one.holds]
-        notes += [f"{one.name}, last in vain: {one.last_failure}"] if one.last_failure else []
-        blocks += [printable(text) for text in notes]
+    answer = [f"  {printable(text)}" for text in status.answer]
+    blocks = ["\n".join((f"at {status.at}", *answer)), _block(loops, whole=whole)]
     blocks += [_block(table, whole=whole) for table in tables]
     decisions = [
         f"  {one.at} {one.loop:<10} {printable(one.text)}{' (in vain)' if one.in_vain else ''}"

@@ -18,11 +18,13 @@ class Table(NamedTuple):
         title: What the rows are; in JSON the name of the list.
         columns: Their names.
         rows: A cell for each column.
+        sentence: What of them waits or is wrong, for the first lines of the page; empty for nothing.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    sentence: str = ""
 
 
 class Overview(NamedTuple):

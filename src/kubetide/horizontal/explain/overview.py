@@ -8,16 +8,24 @@ from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import HpaExplanation, explain
 from kubetide.horizontal.explain.headline import joined, why_undecided
 from kubetide.loop.status import Overview, Table
+from kubetide.units.lists import listed
 from kubetide.units.time import Instant
 
+_MOST_NAMED: Final = 3
+"""HPAs that a sentence names."""
 _LONGEST: Final = 300
 """Characters of a reason in a row."""
 
 
 def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
     rows = []
+    failing, capped = list[str](), list[str]()
     for key in sorted(core.state.specs):
         found = explain(core.state, key, now)
+        if found.current is None or any(one.problem for one in found.metrics):
+            failing.append("/".join(key))
+        if found.proposal is not None and found.proposal > found.maximum:
+            capped.append("/".join(key))
         rows.append(
             (
                 "/".join(key),
@@ -30,7 +38,12 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
             )
         )
     columns = ("hpa", "target", "current", "desired", "min", "max", "limited by")
-    return (Table("hpas", columns, tuple(rows)),)
+    said = (
+        (failing, "HPAs whose scale or metric cannot be read"),
+        (capped, "HPAs that would go above their maximum"),
+    )
+    sentence = " ".join(f"{what}: {listed(names, _MOST_NAMED)}." for names, what in said if names)
+    return (Table("hpas", columns, tuple(rows), sentence),)
 
 
 def limited_by(found: HpaExplanation) -> str:

@@ -70,12 +70,17 @@ def waiting_buffers(state: State, now: Instant) -> list[WaitingBuffer]:
 
 def _requests(state: State) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for request, _, sentence in waiting_requests(state):
+    waiting = waiting_requests(state)
+    for request, _, sentence in waiting:
         name, spec = "/".join(key_of(request)), request.spec
         pods = sum(one.count for one in spec.pod_sets or ())
         asked = f"ask: kubetide explain provisioningrequest {name}"
         rows.append((name, spec.provisioning_class_name.removesuffix(_SUFFIX), pods, sentence, asked))
-    return Table("provisioning requests that wait or failed", _REQUESTS, tuple(rows))
+    failed = sum(one.failed for one in waiting)
+    counts = ((failed, "failed"), (len(waiting) - failed, "waiting"))
+    found = " and ".join(f"{count} {state}" for count, state in counts if count)
+    said = f"ProvisioningRequests: {found}." if found else ""
+    return Table("provisioning requests that wait or failed", _REQUESTS, tuple(rows), said)
 
 
 def _buffers(state: State, now: Instant) -> Table:
@@ -85,4 +90,5 @@ def _buffers(state: State, now: Instant) -> Table:
         there, coming, missing = found.there, found.coming, found.missing
         asked = f"ask: kubetide explain capacitybuffer {name}"
         rows.append((name, there + coming + missing, there, coming, missing, why, asked))
-    return Table("capacity buffers that wait", _BUFFERS, tuple(rows))
+    said = f"CapacityBuffers without all of their capacity: {len(rows)}." if rows else ""
+    return Table("capacity buffers that wait", _BUFFERS, tuple(rows), said)

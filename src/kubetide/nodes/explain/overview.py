@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.capacity_overview import capacity_tables
@@ -15,8 +17,12 @@ from kubetide.nodes.registry.stock_outs import out_of_stock_texts
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.state import State
 from kubetide.objects.meta import controller_of
-from kubetide.units.time import Instant, format_rfc3339
+from kubetide.objects.pod import Pod
+from kubetide.units.lists import listed
+from kubetide.units.time import Instant, between, format_duration, format_rfc3339, parse_rfc3339
 
+_MOST_NAMED = 3
+"""Groups that a sentence names."""
 _MOST_EXPLAINED = 3
 """Workloads whose waiting pods are explained: each takes a decision on a copy of the state."""
 
@@ -49,11 +55,14 @@ def _groups(state: State, now: Instant) -> Table:
                 _state_of(state, view, now),
             )
         )
+    held = [name for name, view in sorted(views.items()) if _holds_back(state, view, now)]
+    sentence = f"Groups without new nodes for now: {listed(held, _MOST_NAMED)}." if held else ""
     columns = ("node group", "size", "min", "max", "ready", "upcoming", "price/h", "state")
-    return Table("node groups", columns, tuple(rows))
+    return Table("node groups", columns, tuple(rows), sentence)
 
 
-def _state_of(state: State, view: GroupView, now: Instant) -> str:
+def _holds_back(state: State, view: GroupView, now: Instant) -> list[str]:
+    """Return why the group gets no new nodes although it may be larger."""
     entry = state.memory.backoff.get(view.group.id)
     parts = []
     if entry is not None and is_backed_off(entry, now):
@@ -61,6 +70,11 @@ def _state_of(state: State, view: GroupView, now: Instant) -> str:
     parts += out_of_stock_texts(state, view.group, now)
     if not view.healthy:
         parts.append("unhealthy")
+    return parts
+
+
+def _state_of(state: State, view: GroupView, now: Instant) -> str:
+    parts = _holds_back(state, view, now)
     if view.group.target_size >= view.group.max_size:
         parts.append("at its maximum")
     return "; ".join(parts)
@@ -68,8 +82,10 @@ def _state_of(state: State, view: GroupView, now: Instant) -> str:
 
 def _waiting(state: State, now: Instant) -> Table:
     alike: dict[tuple[str, str], list[str]] = {}
+    waiting: list[Pod] = []
     for (namespace, name), pod in sorted(state.pending.items()):
         if is_unschedulable(pod, state.settings):
+            waiting.append(pod)
             owner = controller_of(pod.metadata)
             alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
     rows: list[tuple[Cell, ...]] = []
@@ -80,7 +96,19 @@ def _waiting(state: State, now: Instant) -> Table:
         # Of pods of one workload the last one has the most before it.
         ask = f"ask: kubetide explain pod {namespace}/{pods[-1]}"
         rows.append((f"{namespace}/{owner_name}", len(pods), why, ask))
-    return Table("waiting pods", ("pods of", "count", "why", "more"), tuple(rows))
+    columns = ("pods of", "count", "why", "more")
+    return Table("waiting pods", columns, tuple(rows), _waiting_sentence(waiting, now))
+
+
+def _waiting_sentence(pods: Sequence[Pod], now: Instant) -> str:
+    if not pods:
+        return ""
+    waits = "1 pod waits for a node" if len(pods) == 1 else f"{len(pods)} pods wait for a node"
+    # Pods that are still to be created have no time.
+    created = [time for pod in pods if (time := pod.metadata.creation_timestamp)]
+    if not created:
+        return f"{waits}."
+    return f"{waits}, the longest for {format_duration(between(min(map(parse_rfc3339, created)), now))}."
 
 
 def _nodes(state: State) -> Table:

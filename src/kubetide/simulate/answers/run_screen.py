@@ -78,10 +78,6 @@ class RecordsTop:
 
     def _made(self) -> Screen:
         status, tables = status_of(self._moments)
-        notes = [f"{loop.name} takes nothing away: {text}" for loop in status.loops for text in loop.holds]
-        notes += [
-            f"{loop.name}, last in vain: {loop.last_failure}" for loop in status.loops if loop.last_failure
-        ]
         return Screen(
             name=str(self._folder),
             state="",
@@ -89,7 +85,7 @@ class RecordsTop:
             facts=self._facts(parse_rfc3339(status.at)),
             tables=tuple(by_need(table) for table in tables),
             said=tuple(Said(one.at, one.text, one.why) for one in reversed(status.decisions)),
-            notes=tuple(notes),
+            notes=status.answer,
         )
 
     def _facts(self, now: Instant) -> tuple[Fact, ...]:

@@ -38,6 +38,8 @@ _DECISIONS = 10
 _HOUR = hours(1)
 _NEVER = Instant((1 << 63) - 1)
 _MISSED = 5
+_WELL = ("running", "ended", "went on")
+"""States of a loop that nobody has to look at."""
 _GRACE = minutes(2)
 """A loop is silent when it has missed so many of its ticks and this time has gone by."""
 
@@ -79,9 +81,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
-    """The page: ``tables`` are those of the loops by title, with a mapping per row."""
+    """The page.
+
+    Attributes:
+        answer: What waits or is wrong, a sentence each, loops first; that nothing is, where there is nothing.
+        tables: Those of the loops by title, with a mapping per row.
+    """
 
     at: str
+    answer: tuple[str, ...]
     loops: tuple[LoopStatus, ...]
     tables: dict[str, list[dict[str, Cell]]]
     decisions: tuple[Decision, ...]
@@ -121,10 +129,12 @@ def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tu
     if not loops:
         raise RecordError(f"no loop of {folder} is known here; install the packages that the run had")
     marks.sort(key=lambda mark: mark.at)
+    shown = _with_silent(loops, expected)
     return (
         Status(
             at=max(one.last_tick for one in loops),
-            loops=_with_silent(loops, expected),
+            answer=_answer(shown, tables),
+            loops=shown,
             tables={
                 table.title: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
                 for table in tables
@@ -133,6 +143,19 @@ def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tu
         ),
         tuple(tables),
     )
+
+
+def _answer(loops: Sequence[LoopStatus], tables: Sequence[Table]) -> tuple[str, ...]:
+    """Return what a person who is paged reads first."""
+    found: list[str] = []
+    for one in loops:
+        if one.state not in _WELL:
+            found.append(f"Loop {one.name} is {one.state}.")
+        found += [f"Loop {one.name} takes nothing away: {text}" for text in one.holds]
+        if one.last_failure:
+            found.append(f"Loop {one.name}, last in vain: {one.last_failure}")
+    found += [table.sentence for table in tables if table.sentence]
+    return tuple(found) or ("Nothing waits, and nothing failed in the last hour.",)
 
 
 def _marks_until(moments: Moments, name: str, at: Moment | None) -> list[Mark]:

@@ -69,7 +69,7 @@ function secondsOf(duration) {
 
 // Tables are of the end of the run; of another time there are its figures and decisions.
 function statusAt(at) {
-  return { at, loops: [], tables: {}, decisions: decisionsIn(FILE.decisions, { until: at, limit: 10 }).decisions.toReversed() };
+  return { at, answer: [], loops: [], tables: {}, decisions: decisionsIn(FILE.decisions, { until: at, limit: 10 }).decisions.toReversed() };
 }
 
 function aheadIn(all, { ahead, at = "" }) {

@@ -91,7 +91,7 @@ async function overviewPage() {
     content: [
       make("h1", {}, outcome.title),
       ...outcome.content,
-      make("section", {}, make("h2", {}, state.at ? `At ${timeText(state.at)} UTC` : state.span.running ? "Now" : "At the end"), make("dl", { class: "facts" }, ...facts)),
+      make("section", {}, make("h2", {}, state.at ? `At ${timeText(state.at)} UTC` : state.span.running ? "Now" : "At the end"), make("ul", { class: "answer" }, ...status.answer.map((one) => make("li", {}, ...linked(one)))), make("dl", { class: "facts" }, ...facts)),
       past,
       atEnd,
       ...Object.entries(status.tables).map(([title, rows]) => table(title, rows)),
