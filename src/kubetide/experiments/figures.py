@@ -61,8 +61,8 @@ def _of_run(a: Summary, b: Summary) -> Iterator[Figure]:
     yield Figure("evictions", a.evictions, b.evictions)
     yield Figure("nodes bought", a.nodes_added, b.nodes_added)
     yield Figure("nodes removed", a.nodes_removed, b.nodes_removed)
-    yield Figure("nodes that lived under 15 min", a.nodes_short_lived, b.nodes_short_lived)
-    yield Figure("nodes bought back within 15 min", a.nodes_bought_back, b.nodes_bought_back)
+    yield Figure("lived under 15 min", a.nodes_short_lived, b.nodes_short_lived)
+    yield Figure("bought back within 15 min", a.nodes_bought_back, b.nodes_bought_back)
     yield Figure("decisions", a.decisions, b.decisions)
 
 
