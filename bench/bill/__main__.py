@@ -1,7 +1,7 @@
 """The bill of a stretch of time against a bound: `python -m bench bill [SETS...] [--policy P]... [--hours H] [--seeds N]`.
 
 A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none means all four. Nothing was tuned on
-azure-later, hpc and services. `--pods FILE --types FILE` play other pods. Arrivals and departures go through the
+azure-later, hpc, mix, pools and services. `--pods FILE --types FILE` play other pods. Arrivals and departures go through the
 production node loop and an embedded cluster in virtual time. The table is for people; the last line is one JSON object.
 
 One draw of boots and pods moves the cost by a tenth. `--seeds N` plays N draws, and the JSON has their means.

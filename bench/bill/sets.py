@@ -71,7 +71,7 @@ def azure(data: Path, seed: int, first_h: int = 0) -> BillSet:
 def surf(data: Path, seed: int) -> BillSet:
     """8 hours of the tasks of SURF's Lisa cluster, half of them, with sizes drawn from 2 to 16 cores; all are jobs."""
     draw, horizon = random.Random(seed), 8 * HOUR
-    rows = list(_rows(data / "surf-lisa-hpc" / "tasks_first70pct.csv.gz"))
+    rows = list(rows_of(data / "surf-lisa-hpc" / "tasks_first70pct.csv.gz"))
     # The first eight hours in which a thousand tasks come.
     first = int(rows[0]["submission_time"]) / 1000 + 12 * horizon
     pods = []
@@ -92,7 +92,7 @@ def gpu(data: Path, seed: int) -> BillSet:
     horizon, faster, first = 10 * HOUR, 30.0, 10_800_000
     models = {"T4": "T4", "A10": "A10G", "V100M32": "V100"}
     pods = []
-    for row in _rows(data / "alibaba-gpu-2023" / "openb_pod_list_gpuspec10.csv.gz"):
+    for row in rows_of(data / "alibaba-gpu-2023" / "openb_pod_list_gpuspec10.csv.gz"):
         arrival = (int(row["creation_time"]) - first) / faster
         departure = (int(row["deletion_time"]) - first) / faster
         if arrival >= horizon or departure <= 0:
@@ -119,7 +119,7 @@ def dlrm(data: Path, seed: int) -> BillSet:
     """Alibaba's recommendation models of 2025: a quarter of the pods of 12 applications, 48 times as fast."""
     draw, faster = random.Random(seed), 48.0
     horizon = 31 * 24 * HOUR / faster
-    every = list(_rows(data / "alibaba-dlrm-2025" / "disaggregated_DLRM_trace_public.csv.gz"))
+    every = list(rows_of(data / "alibaba-dlrm-2025" / "disaggregated_DLRM_trace_public.csv.gz"))
     by_app: dict[str, list[dict[str, str]]] = {}
     for row in every:
         by_app.setdefault(row["app_name"], []).append(row)
@@ -173,7 +173,7 @@ def aws_types(data: Path, names: set[str]) -> list[TypeRow]:
             int(row["max_pods"]),
             float(row["ondemand_usd_per_hour"]),
         )
-        for row in _rows(data / "node-catalogue" / "node_types.csv")
+        for row in rows_of(data / "node-catalogue" / "node_types.csv")
         if row["provider"] == "aws" and row["type"] in names
     )
 
@@ -188,6 +188,6 @@ def lines(path: Path) -> Iterator[str]:
         yield from file
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
+def rows_of(path: Path) -> Iterator[dict[str, str]]:
     with open_text(path) as file:
         yield from csv.DictReader(file)

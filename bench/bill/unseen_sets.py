@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.bill.rows import PodRow, TypeRow
-from bench.bill.sets import HOUR, BillSet, aws_types, azure, lines, type_names
+from bench.bill.sets import HOUR, BillSet, aws_types, azure, lines, rows_of, type_names
 
 
 def azure_later(data: Path, seed: int) -> BillSet:
@@ -61,9 +61,42 @@ def services(data: Path, seed: int) -> BillSet:
     return BillSet(sorted(pods), _types(data), horizon)
 
 
+def pools(data: Path, seed: int) -> BillSet:
+    """8 h of what two bursty pools used in August 2024, as the replicas of two services: 1.5 cores and 3 GiB, 4 cores and 29 GiB."""
+    draw, first, horizon = random.Random(seed), 9000, 8 * HOUR
+    pods: list[PodRow] = []
+    for pool, cpu, memory in (("cluster28", 1500, 3072), ("cluster9", 4000, 30000)):
+        rows = list(rows_of(data / "cluster-pool-capacity-2024" / f"{pool}_2024-08_1min.csv.gz"))
+        used = [float(row["cpu"] or 0) for row in rows[first : first + round(horizon / 60)]]
+        # 100 cores on average.
+        wanted = [min(round(one * len(used) * 100_000 / sum(used) / cpu), 600) for one in used]
+        pods += _following(PodRow(0.0, 0.0, cpu, memory, 0, "", pool, "deployment"), wanted, draw)
+    return BillSet(sorted(pods), _types(data), horizon)
+
+
+def _following(pod: PodRow, wanted: Sequence[int], draw: random.Random) -> Iterator[PodRow]:
+    """Yield pods that follow a count a minute: up at once, down to the most of the last six minutes, as an HPA's window does it."""
+    live: list[float] = []
+    for minute in range(len(wanted)):
+        at, replicas = minute * 60.0, max(wanted[max(0, minute - 5) : minute + 1])
+        live += [at + draw.uniform(0, 15) for _ in range(replicas - len(live))]
+        while len(live) > replicas:
+            yield _lived(pod, live.pop(draw.randrange(len(live))), at + 30)
+    for since in live:
+        yield _lived(pod, since, len(wanted) * 600.0)
+
+
+def mix(data: Path, seed: int) -> BillSet:
+    """The pods of ``azure`` and the jobs of ``hpc`` on one fleet."""
+    services = azure(data, seed)
+    return services._replace(pods=sorted([*services.pods, *hpc(data, seed).pods]))
+
+
 UNSEEN_SETS: dict[str, Callable[[Path, int], BillSet]] = {
     "azure-later": azure_later,
     "hpc": hpc,
+    "mix": mix,
+    "pools": pools,
     "services": services,
 }
 

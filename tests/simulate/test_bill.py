@@ -136,7 +136,7 @@ def test_a_bad_line_is_named(tmp_path, line, reported):
 def test_what_cannot_be_played_is_said(files, capsys):
     """An unknown set, half of a pair of files, and numbers that make no sense."""
     for arguments, reported in (
-        (["paris"], "no set paris; there are azure, surf, gpu, dlrm, azure-later, hpc, services"),
+        (["paris"], "no set paris; there are azure, surf, gpu, dlrm, azure-later, hpc, mix, pools, services"),
         (files[:2], "give --pods and --types together"),
         ([*files, "--hours", "0"], "--hours 0: give a number of hours above 0"),
         ([*files, "--seeds", "0"], "--seeds 0: give a number of draws, 1 or more"),
