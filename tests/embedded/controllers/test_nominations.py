@@ -63,7 +63,7 @@ def test_a_pod_of_a_higher_priority_takes_what_is_kept():
         await live.cluster.create(PRIORITY_CLASSES, builders.priority_class("high", 1000))
         await nominate_on_closed_node(live)
         await add(live, "urgent", cpu="2", priorityClassName="high")
-        await live.sleep(1)
+        await live.sleep(3)  # until both have backed off
         await open_up(live, "n1")
         await live.sleep(15)
         assert await where(live) == {"planned": "", "urgent": "n1"}

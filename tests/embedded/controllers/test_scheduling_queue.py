@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubetide.embedded.controllers.scheduling.scheduling_queue import SchedulingQueue
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, PodSpec
 from kubetide.scheduling import classify_unbound
 from kubetide.units.time import after, minutes, parse_rfc3339, seconds
 
@@ -11,10 +11,14 @@ START = parse_rfc3339("2026-03-02T00:00:00Z")
 CLASS = classify_unbound(Pod())
 
 
+def pod_of(priority=0):
+    return Pod(spec=PodSpec(priority=priority))
+
+
 def filled(*priorities):
     queue = SchedulingQueue()
     for number, priority in enumerate(priorities):
-        queue.add(("shop", f"p{number}"), f"uid-{number}", priority, CLASS)
+        queue.add(("shop", f"p{number}"), pod_of(priority), CLASS, START)
     return queue
 
 
@@ -28,18 +32,64 @@ def test_a_pod_that_nothing_helps_is_tried_again_after_five_minutes():
     assert queue.pop(due).key == ("shop", "p0")
 
 
-@pytest.mark.parametrize(("attempts", "pause"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (9, 10)])
-def test_how_long_a_pod_waits_after_its_failures(attempts, pause):
-    """The pause after a failure is 1 s, doubled with each one up to 10 s."""
+PAUSES = pytest.mark.parametrize(("attempts", "pause"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (9, 10)])
+
+
+@PAUSES
+def test_how_long_a_pod_waits_after_errors(attempts, pause):
+    """The pause is 1 s, doubled with each error up to 10 s; it ends at a whole second, and nothing shortens it."""
     queue, now = filled(0), START
     for number in range(attempts):
-        entry = queue.pop(now)
-        queue.failed(entry, now)
+        queue.retry(queue.pop(now), now)
+        if number < attempts - 1:
+            now = after(now, minutes(1))
+    due = after(now, seconds(pause + 1))
+    queue.wake(CLASS, now)
+    assert queue.pop(after(due, -1)) is None
+    assert queue.next_due() == due
+    assert queue.pop(due).key == ("shop", "p0")
+
+
+@PAUSES
+def test_a_refused_pod_waits_for_its_pause_only_while_others_are_active(attempts, pause):
+    """An event brings it back at once, behind all that do not back off; when the second of its pause is over, by its rank."""
+    queue, now = filled(0), START
+    for number in range(attempts):
+        queue.failed(queue.pop(now), now)
         if number < attempts - 1:
             now = after(now, minutes(1))
             queue.wake(CLASS, now)
     queue.wake(CLASS, now)
-    assert queue.next_due() == after(now, seconds(pause))
+    other = after(now, seconds(pause))
+    queue.add(("shop", "new"), pod_of(), CLASS, other)
+    assert [queue.pop(other).key[1], queue.pop(other).key[1]] == ["new", "p0"]
+    assert queue.pop(other) is None
+    assert queue.next_due() is None
+
+
+def test_a_refusal_ends_a_row_of_errors():
+    """Errors and refusals are counted apart: after five errors and a first refusal the pause is a second."""
+    queue, now = filled(0), START
+    for _ in range(5):
+        queue.retry(queue.pop(now), now)
+        now = after(now, minutes(1))
+    queue.failed(queue.pop(now), now)
+    later = after(now, seconds(2))
+    queue.add(("shop", "new"), pod_of(), CLASS, later)
+    queue.wake(CLASS, later)
+    assert queue.pop(later).key == ("shop", "p0")
+
+
+def test_pods_that_back_off_are_ordered_by_the_second_of_their_end():
+    """Within it the higher priority comes first, and of equals the one that has waited longest."""
+    queue = filled(0, 0, 5, 0)
+    popped = [queue.pop(START) for _ in range(4)]
+    assert [entry.key[1] for entry in popped] == ["p2", "p0", "p1", "p3"]
+    for entry, late_ms in zip(popped, (900, 200, 100, 1000), strict=True):
+        queue.failed(entry, after(START, late_ms * seconds(1) // 1000))
+    now = after(START, seconds(1))
+    queue.wake(CLASS, now)
+    assert [queue.pop(now).key[1] for _ in range(4)] == ["p2", "p1", "p0", "p3"]
 
 
 def test_an_event_after_the_pause_wakes_at_once():
@@ -51,6 +101,18 @@ def test_an_event_after_the_pause_wakes_at_once():
     queue.wake(CLASS, late)
     assert [queue.pop(late).key[1] for _ in range(3)] == ["p1", "p0", "p2"]
     assert queue.pop(late) is None
+
+
+def test_a_pod_that_was_refused_and_then_failed_backs_off_by_its_error():
+    """Where the refusal itself cannot be written, no event brings the pod back before its time."""
+    queue = filled(0)
+    entry = queue.pop(START)
+    queue.failed(entry, START)
+    queue.retry(entry, START)
+    assert queue.unschedulable_classes() == []
+    queue.wake(CLASS, START)
+    assert queue.pop(START) is None
+    assert queue.next_due() == after(START, seconds(2))
 
 
 def test_a_removed_pod_is_never_given():

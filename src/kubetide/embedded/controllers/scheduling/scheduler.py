@@ -236,7 +236,7 @@ class Scheduler:
             self._queue.remove(key)
             return
         if old is None or key not in self._queue or asks_other(old, new):
-            self._queue.add(key, new.metadata.uid, new.spec.priority or 0, classify_unbound(new))
+            self._queue.add(key, new, classify_unbound(new), self._clock.now())
             self._wake.set()
 
     def _forget(self, key: Key) -> None:
