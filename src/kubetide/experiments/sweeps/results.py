@@ -36,7 +36,14 @@ QUANTITIES = (
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """What settings are judged by beside their cost: a figure, the heading of its column, and in a sentence."""
+    """What settings are judged by beside their cost.
+
+    Attributes:
+        quantity: The figure, in the words of policies.
+        column: The heading of its column.
+        text: The figure in words.
+        least: What a setting with the least of it does, as the end of a sentence.
+    """
 
     quantity: str
     column: str

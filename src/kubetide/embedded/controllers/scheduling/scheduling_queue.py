@@ -141,7 +141,7 @@ class SchedulingQueue:
         entry.errors += 1
         entry.since = now
         entry.where = "error backoff"
-        # The pods whose second is over go on at the next one.
+        # Pods are taken up at each whole second, those whose back-off ends in it at the next one.
         heappush(self._errors, (Instant(entry.back_off_until() + _WINDOW), entry.arrival, entry))
 
     def unschedulable_classes(self) -> list[PodClass]:
