@@ -103,7 +103,13 @@ class ControlPlane:
         )
         chooser = PodChooser(scheduler_profile, seed, (self.replica_sets, self.stateful_sets), self.services)
         return [
-            scheduler(namespaces=self.namespaces, volumes=volumes, devices=devices, chooser=chooser).run(),
+            scheduler(
+                namespaces=self.namespaces,
+                budgets=self.pdbs,
+                volumes=volumes,
+                devices=devices,
+                chooser=chooser,
+            ).run(),
             ReplicaSetController(
                 cluster,
                 clock,

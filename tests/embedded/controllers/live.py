@@ -113,6 +113,7 @@ class Live:
                 clock,
                 pods=pods,
                 nodes=self.nodes,
+                budgets=self.pdbs,
                 volumes=self.volumes,
                 devices=self.devices,
                 writes_events=self.writes_events,

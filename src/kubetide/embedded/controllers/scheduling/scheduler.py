@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubetide.acting import EventWriter, UnreadObjects, cut_note
+from kubetide.acting import EventWriter, UnreadObjects
 from kubetide.embedded.controllers.scheduling.claim_binding import ClaimBinder, Held
 from kubetide.embedded.controllers.scheduling.device_binding import DeviceBinder
 from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
@@ -15,9 +15,10 @@ from kubetide.embedded.controllers.scheduling.device_changes import DeviceChange
 from kubetide.embedded.controllers.scheduling.nominations import Nominations
 from kubetide.embedded.controllers.scheduling.pod_changes import NAME, asks_other, counts_the_same, is_ours
 from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
+from kubetide.embedded.controllers.scheduling.refusing import Refusals
 from kubetide.embedded.controllers.scheduling.scheduling_queue import SchedulingQueue, Waiting
 from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
-from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, chosen, refusal_patch, why_nowhere
+from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, chosen, why_nowhere
 from kubetide.embedded.controllers.workloads.owned_pods import follow
 from kubetide.embedded.wake import Wake
 from kubetide.objects.kinds import PODS, Kind
@@ -25,6 +26,7 @@ from kubetide.objects.meta import Key
 from kubetide.objects.minor_version import OLDEST
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
+from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
@@ -44,9 +46,10 @@ class Scheduler:
     nowhere gets the condition and the event that kube-scheduler writes, and is tried again when a
     node comes or changes or a pod goes so that a pod of its kind would fit, or after 5 minutes.
 
-    Preemption is not done, so the messages end before kube-scheduler's part about it, and only others nominate pods.
+    The messages end before kube-scheduler's part about preemption.
 
     Args:
+        budgets: What preemption breaks only where nothing else helps.
         volumes, devices: Claims and volumes, and claims for devices; without them pods are placed as if they had none.
         chooser: Chooses among nodes; by default with the default profile, without owners of pods.
         writes_events: Whether an event is written for each bound pod: where people read them, as it doubles the writes.
@@ -61,6 +64,7 @@ class Scheduler:
         pods: Informer[Pod],
         nodes: Informer[Node],
         namespaces: Informer[Namespace] | None = None,
+        budgets: Informer[PodDisruptionBudget] | None = None,
         volumes: VolumeCache | None = None,
         devices: DeviceCache | None = None,
         chooser: PodChooser | None = None,
@@ -84,6 +88,9 @@ class Scheduler:
         self._unread = UnreadObjects(self._events)
         self._snapshot = ScoredSnapshot(facts_of_scheduler(minor))
         self._nominations = Nominations(self._snapshot)
+        self._refusals = Refusals(
+            cluster, clock, self._events, self._snapshot, self._nominations, pods, budgets
+        )
         self._chooser = chooser or PodChooser()
         self._queue = SchedulingQueue()
         self._wake = Wake()
@@ -129,10 +136,7 @@ class Scheduler:
             return
         dues = [self._queue.next_due(), None if self._claims is None else self._claims.next_due()]
         due = min((one for one in dues if one is not None), default=None)
-        if due is None:
-            await self._wake.wait()
-        else:
-            await self._wake.wait(max(due - self._clock.now(), 0) / 1e9)
+        await self._wake.wait(None if due is None else max(due - self._clock.now(), 0) / 1e9)
         self._wake.clear()
         if self._claims is not None:
             for held in self._claims.overdue(self._clock.now()):
@@ -226,6 +230,7 @@ class Scheduler:
             self._queue.remove(key)
             self._nominations.drop(key)
             if old is None or not counts_the_same(old, new):
+                self._refusals.note(key, new)
                 self._put_on(key, new)
             return
         if key not in self._nominations and self._snapshot.node_of(key) is not None:
@@ -241,6 +246,7 @@ class Scheduler:
 
     def _forget(self, key: Key) -> None:
         self._queue.remove(key)
+        self._refusals.forget(key)
         if given_up := self._nominations.drop(key):
             self._may_help(given_up)
         if self._claims is not None:
@@ -390,11 +396,4 @@ class Scheduler:
 
     async def _refuse(self, entry: Waiting, pod: Pod, why: Refused) -> None:
         self._queue.failed(entry, self._clock.now())
-        try:
-            if patch := refusal_patch(pod, why, self._clock.now()):
-                await self._cluster.patch(
-                    PODS, entry.key[1], patch, namespace=entry.key[0], subresource="status"
-                )
-        except NotFound:
-            return
-        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", cut_note(why.message))
+        await self._refusals.tell(entry.key, pod, entry.pod_class, why)

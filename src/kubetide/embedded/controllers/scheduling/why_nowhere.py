@@ -85,11 +85,12 @@ def refusal_message(nodes: int, reasons: Mapping[str, int]) -> str:
     return f"0/{nodes} nodes are available" + (f": {listed}." if listed else ".")
 
 
-def refusal_patch(pod: Pod, why: Refused, now: Instant) -> Json | None:
-    """Return the patch of a status that says why the pod fits nowhere, and ends its nomination; None where it says so already."""
+def refusal_patch(pod: Pod, why: Refused, now: Instant, *, nominated: str = "") -> Json | None:
+    """Return the patch of a status that says why the pod fits nowhere, and where room is made for it; None where it says so already."""
     known = pod_condition(pod, "PodScheduled")
     stands = known is not None and (known.status, known.reason) == ("False", why.reason)
-    if stands and known is not None and known.message == why.message and not pod.status.nominated_node_name:
+    same = nominated == pod.status.nominated_node_name
+    if stands and known is not None and known.message == why.message and same:
         return None
     since = known.last_transition_time if stands and known is not None else None
     condition = Condition(
@@ -101,6 +102,6 @@ def refusal_patch(pod: Pod, why: Refused, now: Instant) -> Json | None:
     )
     others = [to_json(one) for one in pod.status.conditions or () if one.type != condition.type]
     status: Json = {"conditions": [*others, to_json(condition)]}
-    if pod.status.nominated_node_name:
-        status["nominatedNodeName"] = None
+    if not same:
+        status["nominatedNodeName"] = nominated or None
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}

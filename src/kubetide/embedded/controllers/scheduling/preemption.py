@@ -1,0 +1,163 @@
+"""Which pods of a lower priority give way to a pod that fits nowhere.
+
+Source: kube-scheduler 1.36, plugin DefaultPreemption. Nodes that refuse the pod for what runs on them are candidates, up to
+a tenth of all and at least 100; here they are looked at in the order of the snapshot, there from a random one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kubetide.objects.meta import Key, key_of
+from kubetide.objects.pod import Pod
+from kubetide.objects.policy import PodDisruptionBudget
+from kubetide.scheduling import UNSCHEDULABLE, PodClass, Snapshot
+from kubetide.units.selectors import Selector
+
+_LEAST_CANDIDATES = 100
+_SHARE_OF_CANDIDATES = 10
+_ABOVE_ANY_PRIORITY = 1 << 31
+_NOT_STARTED = "~"
+"""Later than any time."""
+
+
+class Preemption(NamedTuple):
+    """A node, and the pods on it that give way, the most important one first; without them all is on its way already."""
+
+    node: str
+    victims: tuple[Pod, ...] = ()
+
+
+class _Candidate(NamedTuple):
+    node: str
+    victims: tuple[Pod, ...]
+    violations: int
+
+
+def find_preemption(
+    snapshot: Snapshot,
+    pod_class: PodClass,
+    priority: int,
+    *,
+    pods: Mapping[Key, Pod],
+    budgets: Collection[PodDisruptionBudget],
+) -> Preemption | None:
+    """Return the node on which preemption does least harm, or None where it cannot help.
+
+    Args:
+        snapshot: With no pods but those on nodes, and those nominated that the pod may not displace; unchanged afterwards.
+        pods: The pods as they are now.
+    """
+    enough = max(_LEAST_CANDIDATES, len(snapshot) * _SHARE_OF_CANDIDATES // 100)
+    found: list[_Candidate] = []
+    for candidate in _candidates(snapshot, pod_class, priority, pods, budgets):
+        found.append(candidate)
+        if len(found) >= enough and any(not one.violations for one in found):
+            break
+    if not found:
+        return None
+    best = min(found, key=_harm)
+    # Of equal ones that whose most important victims began last.
+    equal = [one for one in found if _harm(one) == _harm(best)]
+    best = max(equal, key=_start_of_most_important)
+    return Preemption(best.node, best.victims)
+
+
+def _candidates(
+    snapshot: Snapshot,
+    pod_class: PodClass,
+    priority: int,
+    pods: Mapping[Key, Pod],
+    budgets: Collection[PodDisruptionBudget],
+) -> Iterator[_Candidate]:
+    for node in tuple(snapshot.names()):
+        lower = [
+            (key, pods.get(key, placed))
+            for key, placed, _ in snapshot.placed_on(node)
+            if priority_of(placed) < priority
+        ]
+        if not lower:
+            continue
+        refusal = snapshot.first_refusal(pod_class, node)
+        if refusal is None or refusal.code != UNSCHEDULABLE:
+            continue
+        candidate = _without(snapshot, pod_class, node, dict(lower), budgets)
+        if candidate is not None:
+            yield candidate
+
+
+def _without(
+    snapshot: Snapshot,
+    pod_class: PodClass,
+    node: str,
+    lower: Mapping[Key, Pod],
+    budgets: Collection[PodDisruptionBudget],
+) -> _Candidate | None:
+    """Return the fewest pods of a lower priority that must go; None where the pod does not even fit without all of them."""
+    snapshot.fork()
+    try:
+        for key in lower:
+            snapshot.remove_pod(key)
+        if not snapshot.fits(pod_class, node):
+            return None
+        important = sorted(lower.values(), key=lambda pod: (*_importance(pod), key_of(pod)))
+        violating = _violating(important, budgets)
+        victims, violations = list[Pod](), 0
+        for breaks in (True, False):
+            for pod in important:
+                if (key_of(pod) in violating) != breaks:
+                    continue
+                snapshot.add_pod(pod, node)
+                if not snapshot.fits(pod_class, node):
+                    snapshot.remove_pod(key_of(pod))
+                    victims.append(pod)
+                    violations += breaks
+        return _Candidate(node, tuple(sorted(victims, key=_importance)), violations)
+    finally:
+        snapshot.revert()
+
+
+def _violating(pods: Sequence[Pod], budgets: Collection[PodDisruptionBudget]) -> set[Key]:
+    """Return the pods that no budget allows to go any more, if all before them go."""
+    allowed = [budget.status.disruptions_allowed for budget in budgets]
+    found = set()
+    for pod in pods:
+        for at, budget in enumerate(budgets):
+            if _covers(budget, pod) and pod.metadata.name not in (budget.status.disrupted_pods or {}):
+                allowed[at] -= 1
+                if allowed[at] < 0:
+                    found.add(key_of(pod))
+    return found
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Return whether the budget's selector means the pod; an empty one means none, unlike in evictions."""
+    if budget.metadata.namespace != pod.metadata.namespace or not pod.metadata.labels:
+        return False
+    selector = Selector.from_object(budget.spec.selector)
+    return bool(selector.requirements) and selector.matches(pod.metadata.labels)
+
+
+def _harm(candidate: _Candidate) -> tuple[int, int, int, int]:
+    """Return what is to be least: budgets broken, the highest priority, the sum of priorities, the number of victims."""
+    priorities = [priority_of(pod) for pod in candidate.victims]
+    total = sum(one + _ABOVE_ANY_PRIORITY for one in priorities)
+    return candidate.violations, priorities[0], total, len(priorities)
+
+
+def _start_of_most_important(candidate: _Candidate) -> str:
+    highest = priority_of(candidate.victims[0])
+    return min(_start(pod) for pod in candidate.victims if priority_of(pod) == highest)
+
+
+def _importance(pod: Pod) -> tuple[int, str]:
+    return -priority_of(pod), _start(pod)
+
+
+def _start(pod: Pod) -> str:
+    return pod.status.start_time or _NOT_STARTED
+
+
+def priority_of(pod: Pod) -> int:
+    return pod.spec.priority or 0

@@ -1,0 +1,131 @@
+"""Who gives way to a pod of a higher priority: on random nodes we choose the node and the pods that kube-scheduler chooses."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from tests.conftest import skip_without_plane
+from tests.plane.running import running_plane
+from tests.plane.scheduling import PATIENCE
+
+from kubetide.cluster import HttpCluster
+from kubetide.embedded.controllers.scheduling.preemption import find_preemption
+from kubetide.objects.kinds import NODES, PDBS, PODS, PRIORITY_CLASSES
+from kubetide.objects.meta import key_of
+from kubetide.objects.pod import pod_condition
+from kubetide.runtime.timing.clock import run_real
+from kubetide.scheduling import Snapshot, classify
+from kubetide.testing import builders
+from kubetide.units.time import milliseconds, seconds
+
+pytestmark = pytest.mark.slow
+
+PRIORITIES = {"low": -5, "mid": 10, "high": 20, "urgent": 100}
+TOWNS = 40
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """A control plane that takes nodes for ready though nobody reports for them."""
+    skip_without_plane()
+    with running_plane(tmp_path_factory.mktemp("patient"), manager_flags=PATIENCE) as plane:
+        yield plane
+
+
+def test_the_same_pods_give_way(patient):
+    """Towns of three nodes, with pods of several priorities and sizes, some under a budget that lets none go."""
+
+    async def main(clock):
+        async with HttpCluster(patient.connection, clock) as cluster:
+            for name, value in PRIORITIES.items():
+                await cluster.create(PRIORITY_CLASSES, builders.priority_class(name, value))
+            return await asyncio.gather(*(Town(cluster, clock, seed).compare() for seed in range(TOWNS)))
+
+    found = run_real(main)
+    assert [one for one in found if one[0] != one[1]] == []
+    assert len({len(theirs[1]) for theirs, _ in found}) > 2
+    assert any(name.endswith("kept") for theirs, _ in found for name in theirs[1])
+
+
+class Town:
+    """Three nodes of their own for the pods of one case."""
+
+    def __init__(self, cluster, clock, seed):
+        self.cluster, self.clock, self.draw = cluster, clock, Random(seed)
+        self.name = f"town-{seed}"
+
+    async def compare(self):
+        """Return what kube-scheduler does and what we say, each as node and victims."""
+        await self.fill()
+        await self.clock.sleep(seconds(1))
+        snapshot, pods = Snapshot(), {}
+        for node in (await self.cluster.list(NODES, labels=f"town={self.name}")).items:
+            snapshot.set_node(node)
+        for pod in (await self.cluster.list(PODS, namespace="default", labels=f"town={self.name}")).items:
+            pods[key_of(pod)] = pod
+            snapshot.add_pod(pod, pod.spec.node_name)
+        budgets = (await self.cluster.list(PDBS, namespace="default", labels=f"town={self.name}")).items
+        urgent = builders.pod(
+            f"{self.name}-urgent",
+            cpu=self.draw.choice(("3", "5", "6")),
+            extra={"spec": self.selected("urgent")},
+        )
+        made = await self.cluster.create(PODS, urgent, namespace="default")
+        ours = find_preemption(snapshot, classify(made), PRIORITIES["urgent"], pods=pods, budgets=budgets)
+        theirs = await self.outcome(urgent["metadata"]["name"], pods)
+        return theirs, (ours.node, sorted(pod.metadata.name for pod in ours.victims))
+
+    def selected(self, priority):
+        return {"nodeSelector": {"town": self.name}, "priorityClassName": priority}
+
+    async def fill(self):
+        """Make nodes that no further pod of 3 CPUs fits on."""
+        budget = builders.pdb(f"{self.name}-budget", {"kept": self.name}, max_unavailable=0)
+        budget["metadata"]["labels"] = {"town": self.name}
+        await self.cluster.create(PDBS, budget, namespace="default")
+        for number in range(3):
+            node = f"{self.name}-n{number}"
+            await self.cluster.create(NODES, builders.node(node, cpu="6", labels={"town": self.name}))
+            await self.until_open(node)
+            left, at = 6, 0
+            while left >= 3:
+                cpu = self.draw.choice((1, 2, 3))
+                await self.place(node, at, cpu)
+                left, at = left - cpu, at + 1
+
+    async def until_open(self, node):
+        for _ in range(200):
+            if not (await self.cluster.get(NODES, node)).spec.taints:
+                return
+            await self.clock.sleep(milliseconds(50))
+        pytest.fail(f"{node} stays closed")
+
+    async def place(self, node, at, cpu):
+        kept = self.draw.random() < 0.4
+        name = f"{node}-p{at}{'-kept' if kept else ''}"
+        labels = {"town": self.name} | ({"kept": self.name} if kept else {})
+        priority = self.draw.choice(("low", "low", "mid", "high"))
+        spec = {"nodeName": node, "priorityClassName": priority}
+        body = builders.pod(name, cpu=str(cpu), labels=labels, extra={"spec": spec})
+        await self.cluster.create(PODS, body, namespace="default")
+        started = f"2026-03-02T00:{self.draw.randrange(60):02}:{self.draw.randrange(60):02}Z"
+        status = {"status": {"phase": "Running", "startTime": started}}
+        await self.cluster.patch(PODS, name, status, namespace="default", subresource="status")
+
+    async def outcome(self, name, pods):
+        """Return the node that the pod is nominated to, and the pods that were preempted."""
+        for _ in range(400):
+            node = (await self.cluster.get(PODS, name, namespace="default")).status.nominated_node_name
+            gone = [key for key in pods if await self.is_preempted(key)] if node else []
+            if gone:
+                # All are marked at once.
+                await self.clock.sleep(seconds(1))
+                return node, sorted([key[1] for key in pods if await self.is_preempted(key)])
+            await self.clock.sleep(milliseconds(50))
+        pytest.fail(f"{name} preempted nobody")
+
+    async def is_preempted(self, key):
+        condition = pod_condition(await self.cluster.get(PODS, key[1], namespace=key[0]), "DisruptionTarget")
+        return condition is not None and condition.reason == "PreemptionByScheduler"
