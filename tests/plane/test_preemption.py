@@ -59,7 +59,7 @@ class Town:
     async def compare(self):
         """Return what kube-scheduler does and what we say, each as node and victims."""
         await self.fill()
-        await self.clock.sleep(seconds(1))
+        await self.seen()
         snapshot, pods = Snapshot(), {}
         for node in (await self.cluster.list(NODES, labels=f"town={self.name}")).items:
             snapshot.set_node(node)
@@ -95,6 +95,19 @@ class Town:
                 await self.place(node, at, cpu)
                 left, at = left - cpu, at + 1
 
+    async def seen(self):
+        """Return when kube-scheduler knows the pods as they are now: it has bound one that was made last."""
+        name = f"{self.name}-probe"
+        body = builders.pod(
+            name, cpu="1m", labels={"town": self.name}, extra={"spec": self.selected("urgent")}
+        )
+        await self.cluster.create(PODS, body, namespace="default")
+        for _ in range(600):
+            if (await self.cluster.get(PODS, name, namespace="default")).spec.node_name:
+                return
+            await self.clock.sleep(milliseconds(50))
+        pytest.fail(f"{name} is not bound")
+
     async def until_open(self, node):
         for _ in range(200):
             if not (await self.cluster.get(NODES, node)).spec.taints:
@@ -119,10 +132,12 @@ class Town:
         for _ in range(400):
             node = (await self.cluster.get(PODS, name, namespace="default")).status.nominated_node_name
             gone = [key for key in pods if await self.is_preempted(key)] if node else []
-            if gone:
-                # All are marked at once.
-                await self.clock.sleep(seconds(1))
-                return node, sorted([key[1] for key in pods if await self.is_preempted(key)])
+            # They are marked one after another.
+            while gone:
+                await self.clock.sleep(seconds(2))
+                before, gone = gone, [key for key in pods if await self.is_preempted(key)]
+                if gone == before:
+                    return node, sorted(key[1] for key in gone)
             await self.clock.sleep(milliseconds(50))
         pytest.fail(f"{name} preempted nobody")
 
