@@ -82,7 +82,8 @@ async def recommenders(stage: Stage, seed: int, minutes: int):
     """Play the usage to both, with OOM kills half way; then let both begin from what the other has stored."""
     plane, clock, found = stage.plane, stage.clock, {}
     flags = {**RECOMMENDER, **GATE}
-    ours_flags = {**RECOMMENDER, "per-vpa-config": "true"}
+    # Ours is told when to make a pass; it waits for usage for as long as its interval, also on a busy machine.
+    ours_flags = {**RECOMMENDER, "per-vpa-config": "true", "recommender-interval": "1m"}
     half = minutes // 2
     async with advisor(plane, clock, OURS, ours_flags) as ours:
         await ours.tick()  # before upstream writes anything that ours would begin from
