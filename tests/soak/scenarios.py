@@ -43,6 +43,9 @@ def scenario_of(seed: int, minutes: int) -> Json:
             group["taints"] = [*group.get("taints", ()), {"key": NOMINATION_TAINT, "effect": "NoSchedule"}]
     services, manifests = _services(draw, groups)
     manifests += _others(draw, groups)
+    ranks = Draw(seed + 2_000_000)
+    if ranks.chance(0.3):
+        manifests = [*_ranked(ranks, manifests), *manifests]
     flags: Json = {
         "expander": draw.one_of(EXPANDERS),
         "scale-down-unneeded-time": draw.one_of(("2m", "5m", "10m")),
@@ -210,6 +213,29 @@ def _others(draw: Draw, groups: list[Json]) -> list[Json]:
         found.append(_workload("Deployment", "idle", draw.between(1, 6), _pod(draw, "idle", groups)))
         found.append(_budget(draw, "idle"))
     return found
+
+
+def _ranked(draw: Draw, manifests: list[Json]) -> list[Json]:
+    """Give some workloads a priority, and return the classes of these, and placeholders that others may take the place of."""
+    values = {"reserve": draw.one_of((-10, -20)), "low": -5, "high": 1000}
+    for one in manifests:
+        if one["kind"] in {"Deployment", "StatefulSet"} and draw.chance(0.5):
+            one["spec"]["template"]["spec"]["priorityClassName"] = draw.one_of(("low", "high"))
+    requests = {"cpu": f"{draw.one_of((500, 1000, 1800))}m", "memory": "256Mi"}
+    spec = {
+        "containers": [{"name": "c", "image": "x", "resources": {"requests": requests}}],
+        "priorityClassName": "reserve",
+    }
+    classes = [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
+        for name, value in values.items()
+    ]
+    return [*classes, _workload("Deployment", "reserve", draw.between(1, 4), spec)]
 
 
 def _stateful_set(draw: Draw, spec: Json) -> Json:
