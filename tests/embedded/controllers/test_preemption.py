@@ -6,7 +6,7 @@ from tests.embedded.controllers.live import play
 from tests.embedded.controllers.test_nominations import CLOSED, nominate, nominated, open_up
 from tests.embedded.controllers.test_scheduler import add, where
 
-from kubetide.objects.kinds import EVENTS, PODS, PRIORITY_CLASSES
+from kubetide.objects.kinds import EVENTS, NODES, PODS, PRIORITY_CLASSES
 from kubetide.objects.pod import pod_condition
 from kubetide.testing import builders
 
@@ -69,6 +69,32 @@ def test_a_nomination_stays_until_the_last_victim_is_gone():
             await live.cluster.delete(PODS, f"low-{number}", namespace="shop", grace_period_s=0)
         await live.sleep(1)
         assert await where(live) == {"large": "n1", "small": ""}
+
+    play(body, "scheduler")
+
+
+def test_a_node_that_goes_while_room_is_made_is_forgotten():
+    """The pod is tried again, and room is made for it on another node."""
+
+    async def body(live):
+        await priorities(live)
+        for number in (1, 2):
+            await live.add_nodes(f"n{number}", cpu="2")
+            await add(live, f"low-{number}", cpu="2", priorityClassName="low", nodeName=f"n{number}")
+        await live.sleep(5)
+        await add(live, "web", cpu="2")
+        await live.sleep(1)
+        first = await nominated(live, "web")
+        await live.cluster.delete(NODES, first)
+        await live.sleep(1)
+        other = {"n1": "n2", "n2": "n1"}[first]
+        await live.cluster.patch(NODES, other, {"metadata": {"labels": {"changed": "yes"}}})
+        await live.cluster.patch(PODS, "web", {"metadata": {"labels": {"new": "yes"}}}, namespace="shop")
+        await live.sleep(1)
+        assert await nominated(live, "web") == other
+        await live.cluster.delete(PODS, f"low-{other[1]}", namespace="shop", grace_period_s=0)
+        await live.sleep(1)
+        assert (await where(live))["web"] == other
 
     play(body, "scheduler")
 

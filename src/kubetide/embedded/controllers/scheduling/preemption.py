@@ -71,7 +71,7 @@ def _candidates(
     pods: Mapping[Key, Pod],
     budgets: Collection[PodDisruptionBudget],
 ) -> Iterator[_Candidate]:
-    for node in tuple(snapshot.names()):
+    for node in tuple(snapshot.node_names):
         lower = [
             (key, pods.get(key, placed))
             for key, placed, _ in snapshot.placed_on(node)

@@ -85,7 +85,8 @@ class Refusals:
         if not self._numbers or min(self._numbers) >= priority:
             return None
         nominated = pod.status.nominated_node_name
-        if nominated and any(self._goes_for(pod, other) for other in self._snapshot.pods_on(nominated)):
+        there = self._snapshot.pods_on(nominated) if nominated in self._snapshot else ()
+        if any(self._goes_for(pod, other) for other in there):
             return Preemption(nominated)
         try:
             raw = await self._cluster.get(PODS.untyped, pod.metadata.name, namespace=pod.metadata.namespace)
