@@ -312,3 +312,8 @@ def acting_containers(pod: Pod) -> tuple[Container, ...] | None:
     if not reported or containers is None:
         return containers
     return tuple(structs.replace(c, resources=reported.get(c.name, c.resources)) for c in containers)
+
+
+def priority_of(pod: Pod) -> int:
+    """Return the pod's priority, 0 when it has none."""
+    return pod.spec.priority or 0

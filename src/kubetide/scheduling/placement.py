@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 from kubetide.scheduling.name_order import NameOrder
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.pod_class import PodClass
@@ -128,7 +128,7 @@ class Search:
         run = self._run
         by_priority: dict[int, list[Pod]] = {}
         for pod in self.pods:
-            by_priority.setdefault(pod.spec.priority or 0, []).append(pod)
+            by_priority.setdefault(priority_of(pod), []).append(pod)
         for priority in sorted(by_priority, reverse=True):
             rest: list[Pod] = []
             for pod in by_priority[priority]:

@@ -32,17 +32,25 @@ def test_a_pod_that_nothing_helps_is_tried_again_after_five_minutes():
     assert queue.pop(due).key == ("shop", "p0")
 
 
+def put_back(queue, how, attempts):
+    """Try a pod, put it back as it was refused (``failed``) or had an error (``retry``), a minute apart; return the last time."""
+    now = START
+    for number in range(attempts):
+        if number:
+            now = after(now, minutes(1))
+            queue.wake(CLASS, now)
+        how(queue.pop(now), now)
+    return now
+
+
 PAUSES = pytest.mark.parametrize(("attempts", "pause"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (9, 10)])
 
 
 @PAUSES
 def test_how_long_a_pod_waits_after_errors(attempts, pause):
     """The pause is 1 s, doubled with each error up to 10 s; it ends at a whole second, and nothing shortens it."""
-    queue, now = filled(0), START
-    for number in range(attempts):
-        queue.retry(queue.pop(now), now)
-        if number < attempts - 1:
-            now = after(now, minutes(1))
+    queue = filled(0)
+    now = put_back(queue, queue.retry, attempts)
     due = after(now, seconds(pause + 1))
     queue.wake(CLASS, now)
     assert queue.pop(after(due, -1)) is None
@@ -53,12 +61,8 @@ def test_how_long_a_pod_waits_after_errors(attempts, pause):
 @PAUSES
 def test_a_refused_pod_waits_for_its_pause_only_while_others_are_active(attempts, pause):
     """An event brings it back at once, behind all that do not back off; when the second of its pause is over, by its rank."""
-    queue, now = filled(0), START
-    for number in range(attempts):
-        queue.failed(queue.pop(now), now)
-        if number < attempts - 1:
-            now = after(now, minutes(1))
-            queue.wake(CLASS, now)
+    queue = filled(0)
+    now = put_back(queue, queue.failed, attempts)
     queue.wake(CLASS, now)
     other = after(now, seconds(pause))
     queue.add(("shop", "new"), pod_of(), CLASS, other)
@@ -69,10 +73,8 @@ def test_a_refused_pod_waits_for_its_pause_only_while_others_are_active(attempts
 
 def test_a_refusal_ends_a_row_of_errors():
     """Errors and refusals are counted apart: after five errors and a first refusal the pause is a second."""
-    queue, now = filled(0), START
-    for _ in range(5):
-        queue.retry(queue.pop(now), now)
-        now = after(now, minutes(1))
+    queue = filled(0)
+    now = after(put_back(queue, queue.retry, 5), minutes(1))
     queue.failed(queue.pop(now), now)
     later = after(now, seconds(2))
     queue.add(("shop", "new"), pod_of(), CLASS, later)

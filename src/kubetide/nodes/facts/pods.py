@@ -86,11 +86,6 @@ def consumed_request(pod: Pod) -> str | None:
     return next((annotations[name] for name in REQUEST_ANNOTATIONS if name in annotations), None)
 
 
-def priority_of(pod: Pod) -> int:
-    """Return the pod's priority, 0 when it has none."""
-    return pod.spec.priority or 0
-
-
 def without_node(pod: Pod) -> Pod:
     """Return the pod as if it had no node."""
     return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from kubetide.objects.meta import Key
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 from kubetide.scheduling.scoring import ScoredSnapshot
 
 
@@ -56,7 +56,7 @@ class Nominations:
     @contextmanager
     def ignoring_lower(self, priority: int) -> Iterator[None]:
         """Ignore nominated pods of a lower priority within the block."""
-        lower = {key: one for key, one in self._known.items() if (one.pod.spec.priority or 0) < priority}
+        lower = {key: one for key, one in self._known.items() if priority_of(one.pod) < priority}
         for key in lower:
             self._snapshot.remove_pod(key)
         try:

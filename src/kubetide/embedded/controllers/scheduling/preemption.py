@@ -10,20 +10,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kubetide.objects.meta import Key, key_of
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.scheduling import UNSCHEDULABLE, PodClass, Snapshot
 from kubetide.units.selectors import Selector
 
-_LEAST_CANDIDATES = 100
-_SHARE_OF_CANDIDATES = 10
+_MIN_CANDIDATE_NODES = 100
+_MIN_CANDIDATE_NODES_PERCENT = 10
 _ABOVE_ANY_PRIORITY = 1 << 31
 _NOT_STARTED = "~"
 """Later than any time."""
 
 
 class Preemption(NamedTuple):
-    """A node, and the pods on it that give way, the most important one first; without them all is on its way already."""
+    """A node, and the pods on it that are deleted, the most important one first; none where they are being deleted already."""
 
     node: str
     victims: tuple[Pod, ...] = ()
@@ -49,7 +49,7 @@ def find_preemption(
         snapshot: With no pods but those on nodes, and those nominated that the pod may not displace; unchanged afterwards.
         pods: The pods as they are now.
     """
-    enough = max(_LEAST_CANDIDATES, len(snapshot) * _SHARE_OF_CANDIDATES // 100)
+    enough = max(_MIN_CANDIDATE_NODES, len(snapshot) * _MIN_CANDIDATE_NODES_PERCENT // 100)
     found: list[_Candidate] = []
     for candidate in _candidates(snapshot, pod_class, priority, pods, budgets):
         found.append(candidate)
@@ -58,7 +58,7 @@ def find_preemption(
     if not found:
         return None
     best = min(found, key=_harm)
-    # Of equal ones that whose most important victims began last.
+    # Of equals the one whose most important victims started last.
     equal = [one for one in found if _harm(one) == _harm(best)]
     best = max(equal, key=_start_of_most_important)
     return Preemption(best.node, best.victims)
@@ -157,7 +157,3 @@ def _importance(pod: Pod) -> tuple[int, str]:
 
 def _start(pod: Pod) -> str:
     return pod.status.start_time or _NOT_STARTED
-
-
-def priority_of(pod: Pod) -> int:
-    return pod.spec.priority or 0

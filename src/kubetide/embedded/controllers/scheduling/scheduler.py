@@ -12,10 +12,10 @@ from kubetide.embedded.controllers.scheduling.claim_binding import ClaimBinder, 
 from kubetide.embedded.controllers.scheduling.device_binding import DeviceBinder
 from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
 from kubetide.embedded.controllers.scheduling.device_changes import DeviceChanges
+from kubetide.embedded.controllers.scheduling.failure_handler import FailureHandler
 from kubetide.embedded.controllers.scheduling.nominations import Nominations
 from kubetide.embedded.controllers.scheduling.pod_changes import NAME, asks_other, counts_the_same, is_ours
 from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
-from kubetide.embedded.controllers.scheduling.refusing import Refusals
 from kubetide.embedded.controllers.scheduling.scheduling_queue import SchedulingQueue, Waiting
 from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
 from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, chosen, why_nowhere
@@ -88,7 +88,7 @@ class Scheduler:
         self._unread = UnreadObjects(self._events)
         self._snapshot = ScoredSnapshot(facts_of_scheduler(minor))
         self._nominations = Nominations(self._snapshot)
-        self._refusals = Refusals(
+        self._failure_handler = FailureHandler(
             cluster, clock, self._events, self._snapshot, self._nominations, pods, budgets
         )
         self._chooser = chooser or PodChooser()
@@ -230,7 +230,7 @@ class Scheduler:
             self._queue.remove(key)
             self._nominations.drop(key)
             if old is None or not counts_the_same(old, new):
-                self._refusals.note(key, new)
+                self._failure_handler.note(key, new)
                 self._put_on(key, new)
             return
         if key not in self._nominations and self._snapshot.node_of(key) is not None:
@@ -246,7 +246,7 @@ class Scheduler:
 
     def _forget(self, key: Key) -> None:
         self._queue.remove(key)
-        self._refusals.forget(key)
+        self._failure_handler.forget(key)
         if given_up := self._nominations.drop(key):
             self._may_help(given_up)
         if self._claims is not None:
@@ -396,4 +396,4 @@ class Scheduler:
 
     async def _refuse(self, entry: Waiting, pod: Pod, why: Refused) -> None:
         self._queue.failed(entry, self._clock.now())
-        await self._refusals.tell(entry.key, pod, entry.pod_class, why)
+        await self._failure_handler.handle(entry.key, pod, entry.pod_class, why)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from kubetide.embedded.controllers.scheduling.asking_classes import AskingClasses
 from kubetide.objects.meta import Key
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 from kubetide.scheduling import PodClass
 from kubetide.units.time import Instant, after, minutes, seconds
 
@@ -93,7 +93,7 @@ class SchedulingQueue:
         """Take in a pod, to be tried at once."""
         self.remove(key)
         self._arrivals += 1
-        entry = Waiting(key, pod.metadata.uid, pod.spec.priority or 0, now, self._arrivals, pod_class)
+        entry = Waiting(key, pod.metadata.uid, priority_of(pod), now, self._arrivals, pod_class)
         self._waiting[key] = entry
         self._activate(entry)
 

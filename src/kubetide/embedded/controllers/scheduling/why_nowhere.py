@@ -100,8 +100,13 @@ def refusal_patch(pod: Pod, why: Refused, now: Instant, *, nominated: str = "") 
         message=why.message,
         last_transition_time=since or format_rfc3339(now),
     )
-    others = [to_json(one) for one in pod.status.conditions or () if one.type != condition.type]
-    status: Json = {"conditions": [*others, to_json(condition)]}
+    status: Json = {"conditions": conditions_with(pod, condition)}
     if not same:
         status["nominatedNodeName"] = nominated or None
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+
+
+def conditions_with(pod: Pod, condition: Condition) -> list[Json]:
+    """Return the pod's conditions with this one in the place of that of its type."""
+    others = [to_json(one) for one in pod.status.conditions or () if one.type != condition.type]
+    return [*others, to_json(condition)]

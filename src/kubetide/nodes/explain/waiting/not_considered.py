@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.facts.pods import is_daemon_set_pod, is_unschedulable, priority_of
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_unschedulable
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 
 _DEFAULT_SCHEDULER = "default-scheduler"
 

@@ -20,7 +20,7 @@ from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
 from kubetide.nodes.scale_down.pods import grace_seconds
 from kubetide.nodes.settings import DrainTurn, Settings, drain_turns
 from kubetide.objects.meta import key_of
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 from kubetide.units.time import Duration, Instant, after
 
 GONE = ("NotFound", "404")
@@ -71,7 +71,7 @@ def _eviction(pod: Pod, settings: Settings, now: Instant, *, needed: bool) -> Ev
 
 def turn_of(pod: Pod, turns: Sequence[DrainTurn]) -> int:
     """Return the eviction turn of a pod: the last one that begins at its priority or below, else the first."""
-    return max(0, bisect_right([turn.priority for turn in turns], pod.spec.priority or 0) - 1)
+    return max(0, bisect_right([turn.priority for turn in turns], priority_of(pod)) - 1)
 
 
 def left_on_node(evictions: Iterable[Eviction], pods: Sequence[Pod]) -> bool:

@@ -22,7 +22,7 @@ from kubetide.nodes.facts.tpu import any_requested, without_tpu_requests
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.objects.meta import key_of
 from kubetide.objects.node import Taint
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound, hint_key
 from kubetide.scheduling.name_order import NameOrder
 
@@ -216,5 +216,5 @@ def _by_priority(pods: Sequence[Pod]) -> list[list[Pod]]:
     """Return the pods in groups of one priority, highest first, each in the order given."""
     found: dict[int, list[Pod]] = {}
     for pod in pods:
-        found.setdefault(pod.spec.priority or 0, []).append(pod)
+        found.setdefault(priority_of(pod), []).append(pod)
     return [found[priority] for priority in sorted(found, reverse=True)]

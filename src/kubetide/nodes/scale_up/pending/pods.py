@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod, priority_of
+from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod
 from kubetide.nodes.scale_up.pending.degradation import is_late
 from kubetide.nodes.scale_up.pending.demand import every_demand, workload_of
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, within_limit
 from kubetide.nodes.scale_up.tick import Demand
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, priority_of
 from kubetide.ports.cloud import GPU_RESOURCES
 from kubetide.scheduling import classify
 from kubetide.scheduling.estimator.unstable_sort import descending_order

@@ -8,13 +8,12 @@ from typing import Final
 from kubetide.acting import EventWriter, cut_note
 from kubetide.embedded.controllers.scheduling.nominations import Nominations
 from kubetide.embedded.controllers.scheduling.pod_changes import NAME
-from kubetide.embedded.controllers.scheduling.preemption import Preemption, find_preemption, priority_of
-from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, refusal_patch
-from kubetide.embedded.controllers.workloads.templates import to_json
+from kubetide.embedded.controllers.scheduling.preemption import Preemption, find_preemption
+from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, conditions_with, refusal_patch
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.meta import Condition, Key, key_of
-from kubetide.objects.pod import Pod, pod_condition
+from kubetide.objects.pod import Pod, pod_condition, priority_of
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -27,8 +26,8 @@ from kubetide.watching import Informer
 _PREEMPTED: Final = "PreemptionByScheduler"
 
 
-class Refusals:
-    """Tells why pods fit nowhere, and preempts others where that helps."""
+class FailureHandler:
+    """Writes why pods fit nowhere, and preempts others where that helps."""
 
     def __init__(
         self,
@@ -48,24 +47,24 @@ class Refusals:
         self._pods = pods
         self._budgets = budgets
         self._priorities: dict[Key, int] = {}
-        """Of the pods on nodes."""
-        self._numbers: Counter[int] = Counter()
+        """Of the pods on nodes; with their number by priority no victims are looked for where there can be none."""
+        self._number_by_priority: Counter[int] = Counter()
 
     def note(self, key: Key, pod: Pod) -> None:
         """Know of a pod on a node."""
         self.forget(key)
         priority = self._priorities[key] = priority_of(pod)
-        self._numbers[priority] += 1
+        self._number_by_priority[priority] += 1
 
     def forget(self, key: Key) -> None:
         """Forget a pod that is gone."""
         priority = self._priorities.pop(key, None)
         if priority is not None:
-            self._numbers[priority] -= 1
-            if not self._numbers[priority]:
-                del self._numbers[priority]
+            self._number_by_priority[priority] -= 1
+            if not self._number_by_priority[priority]:
+                del self._number_by_priority[priority]
 
-    async def tell(self, key: Key, pod: Pod, pod_class: PodClass, why: Refused) -> None:
+    async def handle(self, key: Key, pod: Pod, pod_class: PodClass, why: Refused) -> None:
         """Write the condition and the event of a pod that was refused, and preempt others for it."""
         found = await self._preemption(pod, pod_class) if why.reason == "Unschedulable" else None
         node = "" if found is None else found.node
@@ -82,7 +81,7 @@ class Refusals:
     async def _preemption(self, pod: Pod, pod_class: PodClass) -> Preemption | None:
         """Return the preemption for a pod, or the one that is on its way; None where there is none."""
         priority = priority_of(pod)
-        if not self._numbers or min(self._numbers) >= priority:
+        if not self._number_by_priority or min(self._number_by_priority) >= priority:
             return None
         nominated = pod.status.nominated_node_name
         there = self._snapshot.pods_on(nominated) if nominated in self._snapshot else ()
@@ -145,8 +144,5 @@ class Refusals:
             message=f"{NAME}: preempting to accommodate a higher priority pod",
             last_transition_time=format_rfc3339(self._clock.now()),
         )
-        others = [to_json(one) for one in victim.status.conditions or () if one.type != condition.type]
-        return {
-            "metadata": {"uid": victim.metadata.uid},
-            "status": {"conditions": [*others, to_json(condition)]},
-        }
+        conditions = conditions_with(victim, condition)
+        return {"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": conditions}}
