@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kubetide.units.time import Instant
 
 Cell = str | int | float | None
 """One value; None where it is not known."""
+
+
+MOST_NAMED: Final = 3
+"""Objects that a sentence of a table names."""
 
 
 class Table(NamedTuple):

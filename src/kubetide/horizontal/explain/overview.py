@@ -7,12 +7,10 @@ from typing import Final
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import HpaExplanation, explain
 from kubetide.horizontal.explain.headline import joined, why_undecided
-from kubetide.loop.status import Overview, Table
+from kubetide.loop.status import MOST_NAMED, Overview, Table
 from kubetide.units.lists import listed
 from kubetide.units.time import Instant
 
-_MOST_NAMED: Final = 3
-"""HPAs that a sentence names."""
 _LONGEST: Final = 300
 """Characters of a reason in a row."""
 
@@ -42,7 +40,7 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
         (failing, "HPAs whose scale or metric cannot be read"),
         (capped, "HPAs that would go above their maximum"),
     )
-    sentence = " ".join(f"{what}: {listed(names, _MOST_NAMED)}." for names, what in said if names)
+    sentence = " ".join(f"{what}: {listed(names, MOST_NAMED)}." for names, what in said if names)
     return (Table("hpas", columns, tuple(rows), sentence),)
 
 

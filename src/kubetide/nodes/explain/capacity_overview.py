@@ -79,8 +79,8 @@ def _requests(state: State) -> Table:
     failed = sum(one.failed for one in waiting)
     counts = ((failed, "failed"), (len(waiting) - failed, "waiting"))
     found = " and ".join(f"{count} {state}" for count, state in counts if count)
-    said = f"ProvisioningRequests: {found}." if found else ""
-    return Table("provisioning requests that wait or failed", _REQUESTS, tuple(rows), said)
+    sentence = f"ProvisioningRequests: {found}." if found else ""
+    return Table("provisioning requests that wait or failed", _REQUESTS, tuple(rows), sentence)
 
 
 def _buffers(state: State, now: Instant) -> Table:
@@ -90,5 +90,5 @@ def _buffers(state: State, now: Instant) -> Table:
         there, coming, missing = found.there, found.coming, found.missing
         asked = f"ask: kubetide explain capacitybuffer {name}"
         rows.append((name, there + coming + missing, there, coming, missing, why, asked))
-    said = f"CapacityBuffers without all of their capacity: {len(rows)}." if rows else ""
-    return Table("capacity buffers that wait", _BUFFERS, tuple(rows), said)
+    sentence = f"CapacityBuffers without all of their capacity: {len(rows)}." if rows else ""
+    return Table("capacity buffers that wait", _BUFFERS, tuple(rows), sentence)

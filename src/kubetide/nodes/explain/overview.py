@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubetide.loop.status import Cell, Overview, Table
+from kubetide.loop.status import MOST_NAMED, Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.capacity_overview import capacity_tables
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
@@ -21,8 +21,6 @@ from kubetide.objects.pod import Pod
 from kubetide.units.lists import listed
 from kubetide.units.time import Instant, between, format_duration, format_rfc3339, parse_rfc3339
 
-_MOST_NAMED = 3
-"""Groups that a sentence names."""
 _MOST_EXPLAINED = 3
 """Workloads whose waiting pods are explained: each takes a decision on a copy of the state."""
 
@@ -56,7 +54,7 @@ def _groups(state: State, now: Instant) -> Table:
             )
         )
     held = [name for name, view in sorted(views.items()) if _holds_back(state, view, now)]
-    sentence = f"Groups without new nodes for now: {listed(held, _MOST_NAMED)}." if held else ""
+    sentence = f"Groups without new nodes for now: {listed(held, MOST_NAMED)}." if held else ""
     columns = ("node group", "size", "min", "max", "ready", "upcoming", "price/h", "state")
     return Table("node groups", columns, tuple(rows), sentence)
 

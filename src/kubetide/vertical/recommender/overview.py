@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from kubetide.explain.algorithm import StepCore
-from kubetide.loop.status import Overview, Table
+from kubetide.loop.status import MOST_NAMED, Overview, Table
 from kubetide.units.lists import listed
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.explain import same_target_text, vpas_by_target
@@ -14,9 +13,6 @@ from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.usage.cells import counted
 from kubetide.vertical.targets import Target
-
-_MOST_NAMED: Final = 3
-"""VPAs that a sentence names."""
 
 
 def _tables(core: StepCore[State], now: Instant) -> tuple[Table, ...]:
@@ -33,8 +29,8 @@ def _tables(core: StepCore[State], now: Instant) -> tuple[Table, ...]:
         for key, known in sorted(state.vpas.items())
         if (problems := _problems(state, known, by_target))
     ]
-    said = f"VPAs with a problem: {listed([row[0] for row in rows], _MOST_NAMED)}." if rows else ""
-    return (Table("vpas with a problem", ("vpa", "mode", "problem", "more"), tuple(rows), said),)
+    sentence = f"VPAs with a problem: {listed([row[0] for row in rows], MOST_NAMED)}." if rows else ""
+    return (Table("vpas with a problem", ("vpa", "mode", "problem", "more"), tuple(rows), sentence),)
 
 
 def _problems(state: State, vpa: Vpa, by_target: Mapping[tuple[str, Target], Sequence[str]]) -> Sequence[str]:

@@ -35,7 +35,9 @@ def _tables(core: UpdaterCore, now: Instant) -> tuple[Table, ...]:
         (owner, len(pods), why, f"ask: kubetide explain update {min(pods)}")
         for (owner, why), pods in sorted(_waiting(core, now).items())
     ]
-    return (Table("pods with outdated requests", _COLUMNS, tuple(rows)),)
+    waiting = sum(row[1] for row in rows)
+    sentence = f"Pods that wait for their new requests: {waiting}." if waiting else ""
+    return (Table("pods with outdated requests", _COLUMNS, tuple(rows), sentence),)
 
 
 def pods_of_vpa(core: UpdaterCore, subject: str, now: Instant) -> str:
