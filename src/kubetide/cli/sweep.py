@@ -88,7 +88,7 @@ def command(
     from kubetide.experiments.sweeps.grid import read_axes, variants
     from kubetide.experiments.sweeps.parquet import check_parquet
     from kubetide.experiments.sweeps.records import check_target
-    from kubetide.experiments.sweeps.results import effects_of, loss_of, settings_of
+    from kubetide.experiments.sweeps.results import criterion_of, effects_of, settings_of
     from kubetide.experiments.sweeps.sweep import run_sweep
     from kubetide.simulate.scenarios.scenario import load_scenario
     from kubetide.simulate.scenarios.shipped import scenario_path
@@ -114,9 +114,9 @@ def command(
             records=str(Path(records).absolute()) if records and "://" not in records else records,
             done=lambda: bar.update(1),
         )
-    loss = loss_of(cells)
-    settings = settings_of(cells, loss)
-    result = SweepResult(loaded.name, axes, cells, settings, effects_of(axes, settings, loss), loss)
+    criterion = criterion_of(cells)
+    settings = settings_of(cells, criterion)
+    result = SweepResult(loaded.name, axes, cells, settings, effects_of(axes, settings, criterion), criterion)
     written = write(out, result, parquet=parquet)
     show(result, out, written, seeds, error_bar(scenario))
     if result.failed:

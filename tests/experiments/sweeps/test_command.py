@@ -71,7 +71,7 @@ def test_without_services_settings_are_judged_by_how_long_pods_wait(tmp_path):
     assert "SLO" not in result.output
     rows = list(csv.DictReader((tmp_path / "s" / "settings.csv").read_text().splitlines()))
     assert [row["paretoFront"] for row in rows] == ["1", "1"]
-    assert json.loads((tmp_path / "s" / "sweep.json").read_text())["loss"] == "pendingPodMinutes"
+    assert json.loads((tmp_path / "s" / "sweep.json").read_text())["criterion"] == "pendingPodMinutes"
     assert "pending pod-minutes" in (tmp_path / "s" / "sweep.html").read_text()
 
 
@@ -160,7 +160,7 @@ def test_settings_and_effects():
         ("target", "1", 2),
         ("target", "2", 1),
     ]
-    assert [one.loss for one in effects] == [7.0, 6.0, 7.5, 5.0]
+    assert [one.criterion for one in effects] == [7.0, 6.0, 7.5, 5.0]
 
 
 @pytest.mark.browser

@@ -11,7 +11,7 @@ import click
 from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.page import write_sweep
 from kubetide.experiments.sweeps.parquet import cells_parquet, settings_parquet
-from kubetide.experiments.sweeps.results import Effect, Loss, Setting
+from kubetide.experiments.sweeps.results import Criterion, Effect, Setting
 from kubetide.experiments.sweeps.sweep import Cell, SweepError
 from kubetide.experiments.sweeps.tables import (
     cells_csv,
@@ -37,7 +37,7 @@ class SweepResult(NamedTuple):
     cells: Sequence[Cell]
     settings: Sequence[Setting]
     effects: Sequence[Effect]
-    loss: Loss
+    criterion: Criterion
 
     @property
     def failed(self) -> list[Cell]:
@@ -80,17 +80,17 @@ def show(result: SweepResult, out: Path, tables: Sequence[Path], seeds: int, err
         seeds: On how many seeds each setting was run.
         error_bar: How close the simulated scenario is to the captured run; empty for one that was not captured.
     """
-    name, axes, _, settings, effects, loss = result
+    name, axes, _, settings, effects, criterion = result
     fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]
     heading = [f"{len(settings)} settings x {seeds} seeds", *fixed]
     click.echo(f"{printable(name)}   {printable(', '.join(heading))}\n")
     shown = settings if len(settings) <= _MOST_ROWS else [one for one in settings if one.front or one.failed]
-    click.echo(aligned(settings_table(axes, shown, loss)))
+    click.echo(aligned(settings_table(axes, shown, criterion)))
     if len(shown) < len(settings):
         click.echo(f"... and {len(settings) - len(shown)} behind the Pareto front, in settings.csv")
-    click.echo(f"\n* Pareto front: no other setting costs as little and {loss.least}\n")
+    click.echo(f"\n* Pareto front: no other setting costs as little and {criterion.least}\n")
     if effects:
-        click.echo(f"{aligned(effects_table(effects, loss))}\n")
+        click.echo(f"{aligned(effects_table(effects, criterion))}\n")
     if error_bar:
         click.echo(f"{printable(error_bar)}\n")
     click.echo(f"page     {out / _PAGE}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kubetide.experiments.figures import unserved_share
 from kubetide.experiments.sweeps.grid import Axis
-from kubetide.experiments.sweeps.results import Effect, Loss, Setting
+from kubetide.experiments.sweeps.results import Criterion, Effect, Setting
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.experiments.sweeps.tables import effects_table, settings_table
 from kubetide.simulate.outcome.table import decimal, percent, printable
@@ -21,10 +21,10 @@ def write_sweep(
     cells: Sequence[Cell],
     settings: Sequence[Setting],
     effects: Sequence[Effect],
-    loss: Loss,
+    criterion: Criterion,
 ) -> None:
     """Write the page of a sweep to one HTML file. Raises OSError."""
-    data = sweep_data(name, axes, cells, settings, effects, loss)
+    data = sweep_data(name, axes, cells, settings, effects, criterion)
     path.write_text(as_file(f"sweep · {printable(name)}", data, page="sweep"), encoding="utf-8")
 
 
@@ -34,7 +34,7 @@ def sweep_data(
     cells: Sequence[Cell],
     settings: Sequence[Setting],
     effects: Sequence[Effect],
-    loss: Loss,
+    criterion: Criterion,
 ) -> Json:
     """Return everything the page shows, as plain JSON values."""
     seeds = sorted({cell.seed for cell in cells})
@@ -51,11 +51,11 @@ def sweep_data(
             ]
         ),
         "currency": next((cell.outcome.summary.currency for cell in cells if cell.outcome.summary), ""),
-        "loss": loss.text,
-        "least": loss.least,
-        "points": [_point(axes, one, cells, loss) for one in settings],
-        "settings": settings_table(axes, settings, loss),
-        "effects": effects_table(effects, loss),
+        "criterion": criterion.text,
+        "least": criterion.least,
+        "points": [_point(axes, one, cells, criterion) for one in settings],
+        "settings": settings_table(axes, settings, criterion),
+        "effects": effects_table(effects, criterion),
         "span": None,
         "failed": [
             f"{_titled(axes, cell.values)}, seed {cell.seed}: {printable(cell.outcome.error)}"
@@ -73,12 +73,12 @@ def _titled(axes: Sequence[Axis], values: Sequence[str]) -> str:
     )
 
 
-def _point(axes: Sequence[Axis], one: Setting, cells: Sequence[Cell], loss: Loss) -> Json:
+def _point(axes: Sequence[Axis], one: Setting, cells: Sequence[Cell], criterion: Criterion) -> Json:
     place = not one.failed
     return {
         "title": _titled(axes, one.values),
         "cost": one.figures["cost"].mean if place else None,
-        "lost": one.figures[loss.quantity].mean if place else None,
+        "lost": one.figures[criterion.quantity].mean if place else None,
         "front": one.front,
         "cells": {
             "columns": [

@@ -35,7 +35,7 @@ QUANTITIES = (
 """Figures of a run, in the words of policies."""
 
 
-class Loss(msgspec.Struct, frozen=True):
+class Criterion(msgspec.Struct, frozen=True):
     """What settings are judged by beside their cost.
 
     Attributes:
@@ -51,11 +51,11 @@ class Loss(msgspec.Struct, frozen=True):
     least: str
 
 
-SLO_MINUTES = Loss("sloMinutes", "SLO min", "SLO minutes lost", "loses as few SLO minutes")
-PENDING = Loss("pendingPodMinutes", "pending", "pending pod-minutes", "lets pods wait as little")
+SLO_MINUTES = Criterion("sloMinutes", "SLO min", "SLO minutes lost", "loses as few SLO minutes")
+PENDING = Criterion("pendingPodMinutes", "pending", "pending pod-minutes", "lets pods wait as little")
 
 
-def loss_of(cells: Sequence[Cell]) -> Loss:
+def criterion_of(cells: Sequence[Cell]) -> Criterion:
     """Return SLO minutes; without services, which alone can lose any, how long pods waited for nodes."""
     there = [cell.outcome.summary for cell in cells if cell.outcome.summary is not None]
     return SLO_MINUTES if not there or any(one.services for one in there) else PENDING
@@ -74,7 +74,7 @@ class Setting(msgspec.Struct, frozen=True):
     Attributes:
         cells: Its seeds that have a result.
         failed: Those that have none; a setting with one is on no front, and in no effect.
-        front: Whether no other setting costs at most as much and has at most the same loss, one of them less.
+        front: Whether no other setting is at most as high in cost and criterion, and lower in one of them.
     """
 
     values: tuple[str, ...]
@@ -91,7 +91,7 @@ class Effect(msgspec.Struct, frozen=True):
     value: str
     settings: int
     cost: float
-    loss: float
+    criterion: float
 
 
 def figures_of(summary: Summary) -> dict[str, float]:
@@ -99,12 +99,13 @@ def figures_of(summary: Summary) -> dict[str, float]:
     return {name: total_of(summary, name, "") for name in QUANTITIES}
 
 
-def settings_of(cells: Sequence[Cell], loss: Loss) -> list[Setting]:
+def settings_of(cells: Sequence[Cell], criterion: Criterion) -> list[Setting]:
     """Return the settings of the cells, in their order, with the Pareto front marked."""
     found = [_setting(values, list(group)) for values, group in groupby(cells, key=lambda cell: cell.values)]
-    front = pareto_front([_place(one, loss) for one in found if _complete(one)])
+    front = pareto_front([_place(one, criterion) for one in found if _complete(one)])
     return [
-        msgspec.structs.replace(one, front=_complete(one) and _place(one, loss) in front) for one in found
+        msgspec.structs.replace(one, front=_complete(one) and _place(one, criterion) in front)
+        for one in found
     ]
 
 
@@ -130,8 +131,8 @@ def _complete(one: Setting) -> bool:
     return not one.failed
 
 
-def _place(one: Setting, loss: Loss) -> tuple[float, float]:
-    return one.figures["cost"].mean, one.figures[loss.quantity].mean
+def _place(one: Setting, criterion: Criterion) -> tuple[float, float]:
+    return one.figures["cost"].mean, one.figures[criterion.quantity].mean
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
@@ -145,13 +146,13 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> set[tuple[float, floa
     return front
 
 
-def effects_of(axes: Sequence[Axis], settings: Sequence[Setting], loss: Loss) -> list[Effect]:
+def effects_of(axes: Sequence[Axis], settings: Sequence[Setting], criterion: Criterion) -> list[Effect]:
     """Return the main effect of each value of each axis with several: the mean of the settings that have it."""
     complete = [one for one in settings if _complete(one)]
     found = []
     for number, axis in enumerate(axes):
         for value in axis.values if len(axis.values) > 1 else ():
-            places = [_place(one, loss) for one in complete if one.values[number] == value]
+            places = [_place(one, criterion) for one in complete if one.values[number] == value]
             if places:
                 cost, lost = (spread(column).mean for column in zip(*places, strict=True))
                 found.append(Effect(axis.name, value, len(places), cost, lost))

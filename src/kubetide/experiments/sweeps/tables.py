@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kubetide.experiments.sweeps.grid import Axis
-from kubetide.experiments.sweeps.results import PENDING, QUANTITIES, Effect, Loss, Setting, figures_of
+from kubetide.experiments.sweeps.results import PENDING, QUANTITIES, Criterion, Effect, Setting, figures_of
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.simulate.outcome.table import Table, count, decimal, percent, printable
 
@@ -46,13 +46,13 @@ def sweep_json(
     cells: Sequence[Cell],
     settings: Sequence[Setting],
     effects: Sequence[Effect],
-    loss: Loss,
+    criterion: Criterion,
 ) -> bytes:
     """Return all of it: the axes, every cell with its whole summary, settings, effects."""
     value = {
         "scenario": name,
         "axes": axes,
-        "loss": loss.quantity,
+        "criterion": criterion.quantity,
         "cells": [
             {
                 "values": cell.values,
@@ -69,30 +69,30 @@ def sweep_json(
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
-def settings_table(axes: Sequence[Axis], settings: Iterable[Setting], loss: Loss) -> Table:
+def settings_table(axes: Sequence[Axis], settings: Iterable[Setting], criterion: Criterion) -> Table:
     """Return the settings as cells for people, without what never varies; ``*`` marks the Pareto front."""
-    others = _others(loss)
+    others = _others(criterion)
     shown = [number for number, axis in enumerate(axes) if len(axis.values) > 1]
     return Table(
         columns=(
             *(printable(axes[number].name) for number in shown),
             "cost",
             "+-",
-            loss.column,
+            criterion.column,
             "+-",
             *others,
             "",
         ),
         rows=tuple(
-            (*(printable(one.values[number]) for number in shown), *_shown(one, loss, others))
+            (*(printable(one.values[number]) for number in shown), *_shown(one, criterion, others))
             for one in settings
         ),
     )
 
 
-def _others(loss: Loss) -> dict[str, str]:
-    """Return the figures beside cost and loss: the heading of each column, and the quantity."""
-    if loss is PENDING:
+def _others(criterion: Criterion) -> dict[str, str]:
+    """Return the figures beside cost and criterion: the heading of each column, and the quantity."""
+    if criterion is PENDING:
         return {"p95 wait, s": "waitP95", "nodes bought": "nodesBought", "evictions": "evictions"}
     return {
         "unserved": "unserved",
@@ -102,7 +102,7 @@ def _others(loss: Loss) -> dict[str, str]:
     }
 
 
-def _shown(one: Setting, loss: Loss, others: Mapping[str, str]) -> tuple[str, ...]:
+def _shown(one: Setting, criterion: Criterion, others: Mapping[str, str]) -> tuple[str, ...]:
     if not one.figures:
         return ("-",) * (4 + len(others)) + (f"{one.failed} failed",)
     figures = one.figures
@@ -110,8 +110,8 @@ def _shown(one: Setting, loss: Loss, others: Mapping[str, str]) -> tuple[str, ..
     return (
         decimal(figures["cost"].mean, 2),
         decimal(figures["cost"].deviation, 2),
-        decimal(figures[loss.quantity].mean, 1),
-        decimal(figures[loss.quantity].deviation, 1),
+        decimal(figures[criterion.quantity].mean, 1),
+        decimal(figures[criterion.quantity].deviation, 1),
         *(_cell(name, figures[name].mean) for name in others.values()),
         mark,
     )
@@ -123,17 +123,17 @@ def _cell(quantity: str, mean: float) -> str:
     return count(mean) if quantity == "podMinutes" else decimal(mean, 1)
 
 
-def effects_table(effects: Sequence[Effect], loss: Loss) -> Table:
+def effects_table(effects: Sequence[Effect], criterion: Criterion) -> Table:
     """Return the main effects as cells for people."""
     return Table(
-        columns=("setting", "value", "settings", "cost", loss.column),
+        columns=("setting", "value", "settings", "cost", criterion.column),
         rows=tuple(
             (
                 printable(one.name),
                 printable(one.value),
                 count(one.settings),
                 decimal(one.cost, 2),
-                decimal(one.loss, 1),
+                decimal(one.criterion, 1),
             )
             for one in effects
         ),

@@ -29,7 +29,7 @@ function scatter(choose) {
   const middle = (top + height - bottom) / 2;
   const front = placed.filter((point) => point.front).sort((a, b) => a.cost - b.cost || a.lost - b.lost);
   const steps = front.map((point, index) => (index ? `H${x(point.cost)}V${y(point.lost)}` : `M${x(point.cost)} ${y(point.lost)}`));
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Cost against ${FILE.loss}, a point a setting` },
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Cost against ${FILE.criterion}, a point a setting` },
     ...costs.flatMap((cost) => [
       svg("line", { x1: x(cost), x2: x(cost), y1: top, y2: height - bottom, class: "grid" }),
       svg("text", { x: x(cost), y: height - bottom + 15, "text-anchor": "middle" }, axisText(cost)),
@@ -39,13 +39,13 @@ function scatter(choose) {
       svg("text", { x: left - 6, y: y(lost) + 4, "text-anchor": "end" }, axisText(lost)),
     ]),
     svg("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, `cost, ${FILE.currency}`),
-    svg("text", { x: 12, y: middle, transform: `rotate(-90 12 ${middle})`, "text-anchor": "middle" }, FILE.loss),
+    svg("text", { x: 12, y: middle, transform: `rotate(-90 12 ${middle})`, "text-anchor": "middle" }, FILE.criterion),
     svg("path", { d: steps.join(""), class: "front" }),
     ...placed.map((point) => dot(point, x(point.cost), y(point.lost), choose)));
 }
 
 function dot(point, cx, cy, choose) {
-  const text = `${point.title}: cost ${numberText(point.cost)}, ${numberText(point.lost)} ${FILE.loss}`;
+  const text = `${point.title}: cost ${numberText(point.cost)}, ${numberText(point.lost)} ${FILE.criterion}`;
   const attributes = { cx, cy, r: 5, tabindex: 0, role: "button", "aria-label": text, class: point.front ? "on-front" : "behind", "data-index": point.index };
   const made = svg("circle", attributes, svg("title", {}, text));
   made.addEventListener("click", () => choose(point.index));
@@ -83,7 +83,7 @@ async function sweepPage() {
     content: [
       make("h1", {}, FILE.name),
       make("p", { class: "period" }, FILE.period),
-      make("section", {}, make("h2", {}, `Cost against ${FILE.loss}`), make("div", { class: "sides" }, make("div", { id: "scatter" }, picture), chosen)),
+      make("section", {}, make("h2", {}, `Cost against ${FILE.criterion}`), make("div", { class: "sides" }, make("div", { id: "scatter" }, picture), chosen)),
       cellTable("What each value does", FILE.effects),
       settings,
       failed,
