@@ -18,7 +18,7 @@ from kubetide.ports.clock import Clock
 from kubetide.scheduling import pod_requests
 from kubetide.simulate.outcome.kills import Kills
 from kubetide.simulate.outcome.timeline import NodeLife, ResourceTotals, ServiceSeries, Timeline
-from kubetide.simulate.outcome.waits import Waits
+from kubetide.simulate.outcome.waits import PodWaits
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
 from kubetide.units.vectors import Float64Vector
@@ -80,7 +80,7 @@ class Observer:
         self._on_sample = on_sample
         self._counts = _Counts(groups)
         self._lives = _NodeLives(self.timeline.node_lives, clock)
-        self._waits = Waits(self.timeline, clock)
+        self._waits = PodWaits(self.timeline, clock)
         for key, pod in pods.objects.items():
             self._counts.pod_changed(key, None, pod)
             self._waits.pod_changed(key, None, pod)

@@ -10,7 +10,7 @@ from kubetide.simulate.outcome.timeline import Timeline
 from kubetide.units.time import Duration, to_seconds
 
 
-class Waits:
+class PodWaits:
     """Follows the pods into ``waits`` and ``waiting_since`` of a timeline.
 
     Pods of DaemonSets and pods that are created on a node do not count: no node is bought for them.
