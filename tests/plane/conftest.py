@@ -8,6 +8,8 @@ import pytest
 import yaml
 from tests.conftest import skip_without_plane
 from tests.grouping import PLANES
+from tests.plane.running import running_plane
+from tests.plane.scheduling import PATIENCE
 from tests.plane.towns import audited_plane
 from tools.manifests import render
 from tools.plane.build import find
@@ -18,6 +20,14 @@ def audited(tmp_path_factory):
     """A control plane that writes down every request; skips without its programs."""
     skip_without_plane()
     return PLANES.begin(audited_plane(tmp_path_factory.mktemp("audited")))
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """A control plane that takes nodes for ready though nobody reports for them."""
+    skip_without_plane()
+    with running_plane(tmp_path_factory.mktemp("patient"), manager_flags=PATIENCE) as plane:
+        yield plane
 
 
 @pytest.fixture

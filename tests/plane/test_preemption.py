@@ -6,9 +6,6 @@ import asyncio
 from random import Random
 
 import pytest
-from tests.conftest import skip_without_plane
-from tests.plane.running import running_plane
-from tests.plane.scheduling import PATIENCE
 
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.controllers.scheduling.preemption import find_preemption
@@ -24,14 +21,6 @@ pytestmark = pytest.mark.slow
 
 PRIORITIES = {"low": -5, "mid": 10, "high": 20, "urgent": 100}
 TOWNS = 40
-
-
-@pytest.fixture(scope="module")
-def patient(tmp_path_factory):
-    """A control plane that takes nodes for ready though nobody reports for them."""
-    skip_without_plane()
-    with running_plane(tmp_path_factory.mktemp("patient"), manager_flags=PATIENCE) as plane:
-        yield plane
 
 
 def test_the_same_pods_give_way(patient):

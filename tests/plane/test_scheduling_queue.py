@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.conftest import skip_without_plane
-from tests.plane.running import running_plane
-from tests.plane.scheduling import PATIENCE
 
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import NODES, PODS
@@ -19,14 +16,6 @@ pytestmark = pytest.mark.slow
 CLOSED = [{"key": "closed", "effect": "NoSchedule"}]
 REFUSALS = 6
 """After so many the back-off is at its most, 10 s."""
-
-
-@pytest.fixture(scope="module")
-def patient(tmp_path_factory):
-    """A control plane that takes nodes for ready though nobody reports for them."""
-    skip_without_plane()
-    with running_plane(tmp_path_factory.mktemp("patient"), manager_flags=PATIENCE) as plane:
-        yield plane
 
 
 def test_a_pod_that_backs_off_is_bound_as_soon_as_a_node_takes_it(patient):

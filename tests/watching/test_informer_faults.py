@@ -79,19 +79,23 @@ def test_a_failing_server_is_asked_again_after_growing_pauses(error):
     run(main)
 
 
+class Watched:
+    """A cluster that counts its watches; what these send is the test's to say."""
+
+    def __init__(self, cluster):
+        self.cluster, self.watches = cluster, 0
+
+    async def list(self, kind, **where):
+        return await self.cluster.list(kind, **where)
+
+
 @pytest.mark.parametrize("opens", [False, True])
 @pytest.mark.parametrize("error", [None, Expired("too old")])
 def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error, opens):
     """A server that ends every watch at once, or calls every version too old, is asked about once a second."""
 
-    class HangsUp:
+    class HangsUp(Watched):
         """A cluster whose watches end at once."""
-
-        def __init__(self, cluster):
-            self.cluster, self.watches = cluster, 0
-
-        async def list(self, kind, **where):
-            return await self.cluster.list(kind, **where)
 
         async def watch(self, _kind, **_where):
             self.watches += 1
@@ -114,14 +118,8 @@ def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error, opens):
 def test_an_accepted_watch_is_no_failure_and_no_change():
     """A watch that is accepted after an outage ends the failure; as it sends nothing, the cache stays as old as it was."""
 
-    class Flapping:
+    class Flapping(Watched):
         """A cluster whose second watch fails, and whose third is silent."""
-
-        def __init__(self, cluster):
-            self.cluster, self.watches = cluster, 0
-
-        async def list(self, kind, **where):
-            return await self.cluster.list(kind, **where)
 
         async def watch(self, _kind, **_where):
             self.watches += 1
