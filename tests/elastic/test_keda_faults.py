@@ -6,8 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from tests.elastic.scaled_objects import NOW, PROMETHEUS, START, answer, source
 from tests.elastic.scalers import QueueScaler, serving
-from tests.elastic.test_keda import NOW, PROMETHEUS, START, answer, source
 
 from kubetide.elastic.keda.client import ExternalScalers
 from kubetide.elastic.keda.controller.controller import ScaledObjectsController
