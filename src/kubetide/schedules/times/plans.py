@@ -73,11 +73,17 @@ def plan_of(table: Table, forms: Forms, zone: str) -> Plan:
     if table.refused:
         return Plan((), table.refused)
     warnings: list[str] = []
-    entries = tuple(_entry(table, rule, forms, zone, warnings) for rule in table.rules)
+    entries = tuple(entry_of(rule, table.created, forms, zone, warnings) for rule in table.rules)
     return Plan(entries, tuple(warnings))
 
 
-def _entry(table: Table, rule: Rule, forms: Forms, zone: str, warnings: list[str]) -> Entry:
+def entry_of(rule: Rule, created: Instant, forms: Forms, zone: str, warnings: list[str]) -> Entry:
+    """Return a rule with its calendar; append what cannot be read to the warnings.
+
+    Args:
+        created: When the rule's object was created.
+        zone: IANA name of the process's zone.
+    """
     named = f"{rule.name} ({rule.schedule!r})" if rule.name else repr(rule.schedule)
     least = min(one for one in (rule.size, rule.minimum, rule.maximum, 0) if one is not None)
     if least < 0:
@@ -85,16 +91,16 @@ def _entry(table: Table, rule: Rule, forms: Forms, zone: str, warnings: list[str
         return Entry(rule, None, f"size {least} must not be negative")
     try:
         own = read_zone(rule.zone or zone, zone)
-        calendar = _calendar(rule.schedule, forms, own, table)
-        end = _calendar(rule.end, forms, own, table) if rule.end else None
+        calendar = _calendar(rule.schedule, forms, own, created)
+        end = _calendar(rule.end, forms, own, created) if rule.end else None
     except CronError as error:
         warnings.append(f"{named}: {position_of(error)}{error}{_hint(rule, error)}")
         return Entry(rule, None, str(error))
     excluded = _excluded(rule, forms, named, warnings)
     off = any_of(excluded)
-    if calendar.next(table.created, off) is None and calendar.last(table.created, off) is None:
+    if calendar.next(created, off) is None and calendar.last(created, off) is None:
         warnings.append(f"{named}: there is no such date; it never begins")
-    elif not isinstance(calendar, Days) and calendar.next(table.created, off) is None:
+    elif not isinstance(calendar, Days) and calendar.next(created, off) is None:
         warnings.append(f"{named}: was past when the object was created; it never begins")
     elif forms.grammar.weekday_optional and len(rule.schedule.split()) == 5:
         warnings.append(
@@ -104,8 +110,8 @@ def _entry(table: Table, rule: Rule, forms: Forms, zone: str, warnings: list[str
     return Entry(rule, calendar, "", end, excluded, off)
 
 
-def _calendar(text: str, forms: Forms, zone: tzinfo, table: Table) -> Calendar:
-    return read_calendar(text, forms.of(text), zone, table.created, dates=forms.dates)
+def _calendar(text: str, forms: Forms, zone: tzinfo, created: Instant) -> Calendar:
+    return read_calendar(text, forms.of(text), zone, created, dates=forms.dates)
 
 
 def _excluded(rule: Rule, forms: Forms, named: str, warnings: list[str]) -> tuple[tuple[str, Off], ...]:
