@@ -61,10 +61,12 @@ class Records:
 class World:
     """A Deployment of 200m pods with that much usage, and the loops that a release with ElasticWorkloads runs."""
 
-    def __init__(self, clock, loops, guard=None):
+    def __init__(self, clock, loops, guard=None, kinds=()):
         self.guard = guard
         self.clock, self.records, self.board = clock, Records(), Board()
-        self.cluster = EmbeddedCluster(Store((*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS)), clock, seed=1)
+        self.cluster = EmbeddedCluster(
+            Store((*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS, *kinds)), clock, seed=1
+        )
         self.usage = Usage(self.cluster, clock, 100)
         self.entries = loop_entries(loops)
 
@@ -142,11 +144,11 @@ class World:
             assert one.loop.health.bugs == 0, one.loop.health.last_failure
 
 
-def play(story, loops=("elastic", "schedules", "horizontal", "recommender"), guard=None):
+def play(story, loops=("elastic", "schedules", "horizontal", "recommender"), guard=None, kinds=()):
     """Run ``story(world)`` in virtual time, and return the world."""
 
     async def main(clock):
-        world = World(clock, loops, guard)
+        world = World(clock, loops, guard, kinds)
         await world.begin()
         await story(world)
         return world

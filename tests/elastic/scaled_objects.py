@@ -18,6 +18,14 @@ PROMETHEUS = {
     "metadata": {"serverAddress": "http://prometheus:9090", "query": "sum(waiting)", "threshold": "5"},
 }
 
+CPU = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "60"}}
+MEMORY = {"type": "memory", "metricType": "AverageValue", "metadata": {"value": "500Mi"}}
+
+
+def cron(start, end, replicas, zone="UTC", **more):
+    data = {"timezone": zone, "start": start, "end": end, "desiredReplicas": str(replicas)}
+    return {"type": "cron", "metadata": data, **more}
+
 
 def source(trigger=EXTERNAL, name="worker", annotations=None, created=START, **spec):
     body = {

@@ -8,8 +8,8 @@ from tests.elastic.scaled_objects import EXTERNAL, NOW, PROMETHEUS, START, answe
 
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import Outcome, absorb, decide, size_of
+from kubetide.elastic.keda.hpas import Asked, hpa_of
 from kubetide.elastic.keda.outlook import lines
-from kubetide.elastic.keda.sources import Asked, hpa_of
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.scaled_objects import FORCED, PAUSED

@@ -14,8 +14,8 @@ from kubetide.elastic.keda.controller.controller import ScaledObjectsController
 from kubetide.elastic.keda.controller.owning import QueueMetrics
 from kubetide.elastic.keda.decide import Outcome, absorb, decide
 from kubetide.elastic.keda.reasons import VOCABULARY
-from kubetide.elastic.keda.sources import Trigger
 from kubetide.elastic.keda.state import Answer, Delta, State
+from kubetide.elastic.keda.triggers import Trigger
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import NoSettings, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS

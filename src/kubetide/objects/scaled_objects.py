@@ -7,6 +7,11 @@ from typing import Final
 
 from kubetide.objects.timetables import ScaledObject, ScaledObjectSpec
 
+CRON: Final = "cron"
+RESOURCES: Final = ("cpu", "memory")
+SERVERS: Final = ("external", "prometheus")
+"""Types of triggers that are read; all others are refused by name."""
+
 PAUSED: Final = "autoscaling.keda.sh/paused"
 PAUSED_AT: Final = "autoscaling.keda.sh/paused-replicas"
 PAUSED_DOWN: Final = "autoscaling.keda.sh/paused-scale-in"
@@ -23,6 +28,11 @@ def is_annotated(found: ScaledObject, annotation: str) -> bool:
     return value is not None and value not in _FALSE
 
 
+def needs_hpa(found: ScaledObject) -> bool:
+    """Return whether an object is of the loop ``scaledobjects``: an object of cron triggers alone is a time table."""
+    return any(one.type in {*SERVERS, *RESOURCES} for one in found.spec.triggers or ())
+
+
 def replica_problems(spec: ScaledObjectSpec) -> Iterator[str]:
     """Yield what of the counts does not go together. Source: KEDA 2.21: the least is 1 as soon as it is written, 0 or not."""
     least = max(spec.min_replica_count or 0, 1)
@@ -35,14 +45,14 @@ def replica_problems(spec: ScaledObjectSpec) -> Iterator[str]:
 
 
 def trigger_problems(spec: ScaledObjectSpec) -> Iterator[str]:
-    """Yield what KEDA refuses of the triggers, whatever their types: names that stand twice, and caches for cron."""
+    """Yield what KEDA refuses of the triggers, whatever their types: names that stand twice, and caches of what is not asked."""
     names: set[str] = set()
     for place, one in enumerate(spec.triggers or ()):
         if one.name and one.name in names:
             yield f"triggers[{place}].name: {one.name!r} stands twice"
         names.add(one.name)
-        if one.use_cached_metrics and one.type == "cron":
-            yield f"triggers[{place}].useCachedMetrics: cron triggers have none"
+        if one.use_cached_metrics and one.type in {CRON, *RESOURCES}:
+            yield f"triggers[{place}].useCachedMetrics: {one.type} triggers have none"
 
 
 Said = tuple[str, str, str]

@@ -62,9 +62,9 @@ class Sections:
             for kind, stands_for in _SHOWN.items():
                 self.shown.show(kind, key, stands_for(found) if found is not None and follows else None)
 
-    def name_of(self, shown: str) -> str:
+    def name_of(self, shown: Key) -> str:
         """Return the name of the owner: the same name."""
-        return shown
+        return shown[1]
 
     async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
         """Write the status of a section into the status of its ElasticWorkload."""

@@ -56,8 +56,8 @@ class Owner(Protocol):
     kind: Kind[Any]
     source: Informer[Any]
 
-    def name_of(self, shown: str) -> str:
-        """Return the name of the owner of a shown object of that name."""
+    def name_of(self, shown: Key) -> str:
+        """Return the name of the owner of a shown object."""
         ...
 
     async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
@@ -192,7 +192,7 @@ class ShownCluster:
         if kind is None or key not in self._shown.by_resource[kind.resource]:
             return event
         owner = self._owner.kind
-        own = {"apiVersion": owner.api_version, "kind": owner.kind, "name": self._owner.name_of(key[1])}
+        own = {"apiVersion": owner.api_version, "kind": owner.kind, "name": self._owner.name_of(key)}
         return {**event, "involvedObject": {**involved, **own}}
 
 

@@ -1,5 +1,5 @@
-"""KEDA's ScaledObjects with external triggers: a queue behind a gRPC server scales a workload from and to zero.
+"""KEDA's ScaledObjects: queues, queries, windows and resources scale a workload, also from and to zero.
 
-As KEDA does it: this loop takes the workload from none to some and back, and an HPA with external metrics does the
-rest. Here that HPA is only shown to the horizontal loop (``elastic.controller.shown``).
+As KEDA does it: this loop takes the workload from none to some and back, and an HPA with a metric for each trigger does
+the rest. Here that HPA is only shown to the horizontal loop (``elastic.controller.shown``).
 """

@@ -11,7 +11,8 @@ from grpc import aio
 from kubetide.acting import in_parallel
 from kubetide.clouds.externalgrpc.messages import encode
 from kubetide.elastic.keda.messages import MESSAGES, METHODS, SERVICE
-from kubetide.elastic.keda.sources import LARGEST, Source, Trigger
+from kubetide.elastic.keda.sources import Source
+from kubetide.elastic.keda.triggers import LARGEST, Trigger
 from kubetide.ports.errors import MetricsError
 
 _TIMEOUT_S: Final = 3.0

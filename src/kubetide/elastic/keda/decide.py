@@ -12,9 +12,11 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.elastic.keda.hpas import resource_names
 from kubetide.elastic.keda.reasons import VOCABULARY
-from kubetide.elastic.keda.sources import Source, hpa_name
+from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Answer, Memory, State
+from kubetide.elastic.keda.windows import next_change
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
@@ -92,9 +94,15 @@ def decide(state: State, now: Instant) -> Commands:
         raw = msgspec.json.encode(_status(source, answer, last, _ready(answer, problems), active))
         if raw.decode() != memory.status:
             statuses.append((key, msgspec.Raw(raw)))
-        due = after(now, source.polling)
-        memories.append(Memory(key, last, due, raw.decode(), problems))
+        memories.append(Memory(key, last, _due(source, now), raw.decode(), problems))
     return Commands(now, tuple(writes), tuple(statuses), tuple(notices), tuple(reasons), tuple(memories))
+
+
+def _due(source: Source, now: Instant) -> Instant:
+    """Return when to look again: after the interval, or as soon as a window opens or closes."""
+    due = after(now, source.polling)
+    change = next_change(source, now)
+    return due if change is None else min(due, change)
 
 
 def size_of(source: Source, answer: Answer, last: Instant | None, now: Instant) -> int | None:
@@ -119,7 +127,7 @@ def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...
     if source.refused:
         return source.refused
     if key in state.served:
-        return (f"HorizontalPodAutoscaler {hpa_name(source.name)} is there: KEDA itself serves the object",)
+        return (f"HorizontalPodAutoscaler {source.hpa} is there: KEDA itself serves the object",)
     first = state.first_of(source)
     if first != key:
         target = f"{source.target.kind} {source.target.name}"
@@ -145,7 +153,9 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
             reasons.append(VOCABULARY.reason("Failed", subject, error=outcome.error))
             state.memory[write.key] = replace(state.memory[write.key], due=after(now, source.polling))
         elif up:
-            said = f"Scaled {named} from {write.current} to {write.replicas}, triggered by externalScaler"
+            answer = state.answers.get(write.key)
+            by = ";".join(answer.by) if answer is not None else ""
+            said = f"Scaled {named} from {write.current} to {write.replicas}, triggered by {by}"
             notices.append(Notice(write.key, "Normal", "KEDAScaleTargetActivated", said))
             reasons.append(VOCABULARY.reason("Activated", subject, **sizes))
         else:
@@ -169,7 +179,8 @@ def _status(source: Source, answer: Answer | None, last: Instant | None, ready: 
         "externalMetricNames": [one.metric for one in answer.metrics if one.target is not None]
         if answer is not None
         else None,
-        "hpaName": hpa_name(source.name),
+        "resourceMetricNames": resource_names(source) or None,
+        "hpaName": source.hpa,
         "lastActiveTime": None if last is None else format_rfc3339(last),
         "conditions": conditions(ready, active, paused=source.paused),
     }

@@ -1,4 +1,4 @@
-"""The entry of ScaledObjects with external triggers for the rest of the program."""
+"""The entry of ScaledObjects that need an HPA for the rest of the program."""
 
 from __future__ import annotations
 

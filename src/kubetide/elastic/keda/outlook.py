@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kubetide.elastic.keda.decide import problems_of
-from kubetide.elastic.keda.sources import hpa_name
 from kubetide.elastic.keda.state import State
 from kubetide.explain.algorithm import StepCore
 from kubetide.units.time import Instant, after, format_rfc3339
@@ -32,4 +31,4 @@ def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[
         over = after(memory.last_active, source.cooldown)
         if source.lowest == 0 and over > now:
             found.append(f"its target is stopped at {format_rfc3339(over)} where none comes before")
-    return [*found, f"how many replicas: kubetide explain hpa {hpa_name(name)} -n {namespace}"]
+    return [*found, f"how many replicas: kubetide explain hpa {source.hpa} -n {namespace}"]

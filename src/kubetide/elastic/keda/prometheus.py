@@ -12,7 +12,8 @@ from typing import Final
 
 from kubetide.cluster import Connection
 from kubetide.cluster.metric_ports.prometheus import PrometheusClient
-from kubetide.elastic.keda.sources import LARGEST, Source, Trigger
+from kubetide.elastic.keda.sources import Source
+from kubetide.elastic.keda.triggers import LARGEST, Trigger
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.units.time import seconds

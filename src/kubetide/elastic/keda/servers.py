@@ -7,7 +7,10 @@ from typing import Protocol
 
 from kubetide.elastic.keda.client import ExternalScalers
 from kubetide.elastic.keda.prometheus import PrometheusQueries
-from kubetide.elastic.keda.sources import EXTERNAL, PROMETHEUS, Source, Trigger
+from kubetide.elastic.keda.sources import Source
+from kubetide.elastic.keda.triggers import EXTERNAL, PROMETHEUS, Trigger
+from kubetide.elastic.keda.windows import Windows
+from kubetide.objects.scaled_objects import CRON
 from kubetide.ports.clock import Clock
 
 
@@ -36,12 +39,13 @@ class Server(Protocol):
 
 
 class Servers:
-    """The servers of all types: a new one is a line here, and its address in ``sources``."""
+    """The servers of all types: a new one is a line here, and its parsing in ``triggers``."""
 
     def __init__(self, clock: Clock) -> None:
         self._by_type: dict[str, Server] = {
             EXTERNAL: ExternalScalers(),
             PROMETHEUS: PrometheusQueries(clock),
+            CRON: Windows(clock),
         }
 
     def of(self, trigger: Trigger) -> Server:

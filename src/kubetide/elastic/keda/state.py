@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kubetide.elastic.keda.sources import Asked, Source
+from kubetide.elastic.keda.hpas import Asked
+from kubetide.elastic.keda.sources import Source
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant, after
 
@@ -13,11 +14,12 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answers of one object's servers and target.
 
     Attributes:
-        active: Whether any server says that there is work.
+        active: Whether there is work: a server says so, or a window is open, or no trigger can say so.
         error: Why a server, or the target, could not be asked; empty for none.
         unread: Whether it was the target.
         metrics: What the servers offer.
         replicas, version: Of the target's scale.
+        by: The metrics of the triggers that say that there is work.
     """
 
     key: Key
@@ -27,6 +29,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     replicas: int = 0
     version: str = ""
     unread: bool = False
+    by: tuple[str, ...] = ()
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):

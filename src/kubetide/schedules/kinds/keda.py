@@ -22,6 +22,7 @@ from kubetide.objects.scaled_objects import (
     conditions,
     faulty,
     is_annotated,
+    needs_hpa,
     replica_problems,
     trigger_problems,
 )
@@ -104,8 +105,8 @@ def _notes(found: ScaledObject) -> Iterator[str]:
 
 
 def _is_ours(found: ScaledObject) -> bool:
-    """Return whether the object has no trigger of a type that the loop ``scaledobjects`` follows or refuses."""
-    return all(one.type not in {"external", "prometheus"} for one in found.spec.triggers or ())
+    """Return whether the object is not of the loop ``scaledobjects``."""
+    return not needs_hpa(found)
 
 
 def _take(one: KedaTrigger, index: int, rules: list[Rule], refused: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The controller of ScaledObjects with external triggers."""
+"""The controller of ScaledObjects that need an HPA."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ import msgspec
 
 from kubetide.acting import EventWriter, in_parallel
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
+from kubetide.elastic.keda.answers import Found, answer_of
 from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import Commands, Notice, Outcome, Result, Write
+from kubetide.elastic.keda.hpas import Asked
 from kubetide.elastic.keda.servers import Servers
-from kubetide.elastic.keda.sources import Asked, Source, Trigger, hpa_name, is_ours, read_source, unnamed
+from kubetide.elastic.keda.sources import Source, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
+from kubetide.elastic.keda.triggers import Trigger
 from kubetide.explain.reasons import Reason
 from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJECTS, STATEFUL_SETS, Kind
 from kubetide.objects.meta import Key, ObjectMeta
+from kubetide.objects.scaled_objects import needs_hpa
 from kubetide.objects.timetables import ScaledObject
 from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
 from kubetide.units.time import Duration, Instant, seconds
@@ -36,7 +40,7 @@ def _name_only(found: Any) -> Any:
 
 def _is_followed(found: ScaledObject) -> bool:
     """Return whether an object is this loop's and stays: one that waits for a finalizer might as well be gone."""
-    return is_ours(found) and not found.metadata.deletion_timestamp
+    return needs_hpa(found) and not found.metadata.deletion_timestamp
 
 
 class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome], Result]):
@@ -115,33 +119,29 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         changed = sorted(self._feed.drain().items())
         ours = [(key, one) for key, one in changed if one is not None and _is_followed(one)]
         gone = [key for key, one in changed if one is None or not _is_followed(one)]
-        known = {*self.state.sources, *(key for key, _ in ours)} - {*gone}
-        served = [key for key in sorted(known) if (key[0], hpa_name(key[1])) in self._hpas.objects]
-        return Delta(tuple(read_source(one) for _, one in ours), tuple(gone), tuple(served))
+        new = [read_source(one) for _, one in ours]
+        known = self.state.sources | {one.key: one for one in new}
+        served = [
+            key
+            for key, one in sorted(known.items())
+            if key not in gone and (one.namespace, one.hpa) in self._hpas.objects
+        ]
+        return Delta(tuple(new), tuple(gone), tuple(served))
 
     async def _ask(self, key: Key) -> Answer:
         """Ask the servers and the target of an object; one that does not answer is named."""
         source = self.state.sources[key]
         found = await in_parallel(source.triggers, lambda one: self._ask_one(source, one), limit=_LIMIT)
-        active = any(one[0] for one in found)
-        metrics = tuple(asked for _, some, _ in found for asked in some)
-        if metrics:
-            # Without its metric the HPA would go by the others alone, and take away what this one needs.
-            named = [
-                some or ((unnamed(one),) if text else ())
-                for one, (_, some, text) in zip(source.triggers, found, strict=True)
-            ]
-            metrics = tuple(asked for some in named for asked in some)
-        error = "; ".join(text for _, _, text in found if text)
+        answer = answer_of(source, found)
         try:
             kind = await self._kind_of(source)
             scale = await self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
         except ApiError as problem:
-            return Answer(key, active=False, error=str(problem), metrics=metrics, replicas=1, unread=True)
+            return Answer(key, error=str(problem), metrics=answer.metrics, replicas=1, unread=True)
         version = scale.metadata.resource_version
-        return Answer(key, active, error, metrics, scale.spec.replicas, version)
+        return msgspec.structs.replace(answer, replicas=scale.spec.replicas, version=version)
 
-    async def _ask_one(self, source: Source, trigger: Trigger) -> tuple[bool, tuple[Asked, ...], str]:
+    async def _ask_one(self, source: Source, trigger: Trigger) -> Found:
         server, active = self.servers.of(trigger), False
         problems = []
         try:
@@ -154,7 +154,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         except MetricsError as error:
             problems.append(error)
             asked = self.shows.known(source, trigger)
-        return active, asked, f"triggers[{trigger.place}]: {problems[0]}" if problems else ""
+        text = f"triggers[{trigger.place}]: {problems[0]}" if problems else ""
+        return Found(trigger, asked, active=active, error=text)
 
     async def _kind_of(self, source: Source) -> Kind[Any]:
         """Return the kind of a target. Raises NotFound."""
@@ -213,7 +214,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     async def _hang_up(self) -> None:
         """Close the connections to servers that no object names any more."""
         await self.servers.keep(
-            {one.address for source in self.state.sources.values() for one in source.triggers}
+            {one.address for source in self.state.sources.values() for one in source.triggers if one.address}
         )
 
     async def _put_status(self, key: Key) -> None:

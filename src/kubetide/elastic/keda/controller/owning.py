@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from kubetide.elastic.controller.shown import Shown
+from kubetide.elastic.keda.hpas import LABEL, Asked, hpa_of
 from kubetide.elastic.keda.servers import Servers
-from kubetide.elastic.keda.sources import LABEL, Asked, Source, Trigger, hpa_name, hpa_of, owner_name
+from kubetide.elastic.keda.sources import Source
+from kubetide.elastic.keda.triggers import Trigger
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import HPAS, SCALED_OBJECTS, Kind
@@ -34,15 +36,15 @@ class QueueHpas:
         self.asked: dict[Key, Mapping[str, Asked]] = {}
 
     def show(self, source: Source, metrics: Sequence[Asked]) -> None:
-        """Show the HPA of an object, with these metrics; without metrics it cannot scale."""
-        key = source.key
-        if not metrics:
+        """Show the HPA of an object, with these external metrics; without any metric it cannot scale."""
+        if not metrics and not source.resources:
             return
-        self.sources[key] = source
-        self.asked[key] = {one.metric: one for one in metrics}
-        known = self.shown.by_resource[HPAS.resource].get((key[0], hpa_name(key[1])))
+        self.sources[source.key] = source
+        self.asked[source.key] = {one.metric: one for one in metrics}
+        place = source.namespace, source.hpa
+        known = self.shown.by_resource[HPAS.resource].get(place)
         status = HpaStatus() if known is None else known.status
-        self.shown.show(HPAS, (key[0], hpa_name(key[1])), hpa_of(source, metrics, status))
+        self.shown.show(HPAS, place, hpa_of(source, metrics, status))
 
     def known(self, source: Source, trigger: Trigger) -> tuple[Asked, ...]:
         """Return the metrics of a trigger as they are shown; none for one that is new or has been edited."""
@@ -53,13 +55,13 @@ class QueueHpas:
 
     def hide(self, key: Key) -> None:
         """Show no HPA for an object."""
-        self.sources.pop(key, None)
-        self.asked.pop(key, None)
-        self.shown.show(HPAS, (key[0], hpa_name(key[1])), None)
+        source = self.sources.pop(key)
+        del self.asked[key]
+        self.shown.show(HPAS, (source.namespace, source.hpa), None)
 
-    def name_of(self, shown: str) -> str:
+    def name_of(self, shown: Key) -> str:
         """Return the name of the ScaledObject of an HPA."""
-        return owner_name(shown)
+        return next(one.name for one in self.sources.values() if (one.namespace, one.hpa) == shown)
 
     async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
         """Hold the status of a shown HPA."""
