@@ -76,7 +76,14 @@ def test_when_a_workload_starts_and_stops(spec, given, last, size):
             "triggers[1].name: 'a' stands twice",
         ),
         (source(fallback={"replicas": 3}), "fallback: is not read"),
-        (source(advanced={"restoreToOriginalReplicaCount": True}), "advanced: is not read"),
+        (
+            source(advanced={"restoreToOriginalReplicaCount": True}),
+            "advanced.restoreToOriginalReplicaCount: is not read",
+        ),
+        (
+            source(advanced={"scalingModifiers": {"formula": "a + b", "target": "2"}}),
+            "advanced.scalingModifiers: is not read",
+        ),
         (source(idleReplicaCount=1, minReplicaCount=3), "idleReplicaCount 1: only 0"),
         (source(idleReplicaCount=0), "idleReplicaCount 0 must be below minReplicaCount 0"),
         (source(annotations={f"{PAUSED}-replicas": ""}), f"annotation {PAUSED}-replicas: is not read"),

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from kubetide.elastic.keda.hpas import resource_names
 from kubetide.elastic.keda.reasons import VOCABULARY
 from kubetide.elastic.keda.sources import Source
-from kubetide.elastic.keda.state import Answer, Memory, State
+from kubetide.elastic.keda.state import Answer, Claim, Memory, State
 from kubetide.elastic.keda.windows import next_change
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
+from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Key
 from kubetide.objects.scaled_objects import ACTIVE, INACTIVE, READY, RESTS, Said, conditions, failing, faulty
 from kubetide.units.time import Instant, after, format_rfc3339
@@ -128,11 +129,17 @@ def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...
         return source.refused
     if key in state.served:
         return (f"HorizontalPodAutoscaler {source.hpa} is there: KEDA itself serves the object",)
-    first = state.first_of(source)
-    if first != key:
-        target = f"{source.target.kind} {source.target.name}"
-        return (f"ScaledObject {first[1]}, which is older, scales {target}: leave one of the two out",)
+    rival = state.rival_of(source)
+    if rival is not None:
+        claim, first = rival
+        return (f"ScaledObject {first[1]}, which is older, {_shared(claim)}",)
     return (answer.error,) if answer is not None and answer.error else ()
+
+
+def _shared(claim: Claim) -> str:
+    if claim.kind == HPAS.kind:
+        return f"has the HPA name {claim.name}: write another advanced.horizontalPodAutoscalerConfig.name"
+    return f"scales {claim.kind} {claim.name}: leave one of the two out"
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> Result:

@@ -63,6 +63,7 @@ def hpa_of(source: Source, asked: Iterable[Asked], status: HpaStatus) -> Horizon
             min_replicas=source.least,
             max_replicas=source.most,
             metrics=tuple(sorted(metrics, key=lambda one: one.type)),
+            behavior=source.behavior,
         ),
         status=status,
     )

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kubetide.elastic.keda.advanced import read_advanced
 from kubetide.elastic.keda.triggers import ResourceTrigger, Trigger, read_triggers
-from kubetide.objects.hpa import CrossVersionObjectReference
+from kubetide.objects.hpa import Behavior, CrossVersionObjectReference
 from kubetide.objects.meta import Key
 from kubetide.objects.scaled_objects import (
     FORCED,
@@ -36,6 +37,8 @@ class Source(msgspec.Struct, frozen=True):
         refused: What of it is not followed; nothing of it then is.
         rests_until: Until then nothing is taken away where there has been no work yet.
         resources: Triggers that are metrics of the HPA, and never say that there is work.
+        hpa: The name of the HPA.
+        behavior: Of the HPA.
     """
 
     namespace: str
@@ -54,16 +57,13 @@ class Source(msgspec.Struct, frozen=True):
     created: Instant = Instant(0)
     rests_until: Instant = Instant(0)
     resources: tuple[ResourceTrigger, ...] = ()
+    hpa: str = ""
+    behavior: Behavior | None = None
 
     @property
     def key(self) -> Key:
         """Namespace and name."""
         return self.namespace, self.name
-
-    @property
-    def hpa(self) -> str:
-        """The name of its HPA."""
-        return f"keda-hpa-{self.name}"
 
 
 def read_source(found: ScaledObject) -> Source:
@@ -71,6 +71,7 @@ def read_source(found: ScaledObject) -> Source:
     meta, spec = found.metadata, found.spec
     created = _instant(meta.creation_timestamp) or Instant(0)
     triggers = read_triggers(spec.triggers or (), created)
+    advanced = read_advanced(spec.advanced)
     least = spec.min_replica_count or 0
     reference = spec.scale_target_ref
     target = CrossVersionObjectReference(
@@ -90,11 +91,13 @@ def read_source(found: ScaledObject) -> Source:
         cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
         polling=seconds(max(30 if spec.polling_interval is None else spec.polling_interval, 1)),
         paused=is_annotated(found, PAUSED),
-        refused=(*_refusals(found, target), *triggers.refused),
+        refused=(*_refusals(found, target), *triggers.refused, *advanced.refused),
         last_active=_instant(found.status.last_active_time),
         created=created,
         rests_until=after(created, seconds(spec.initial_cooldown_period or 0)),
         resources=triggers.resources,
+        hpa=advanced.name or f"keda-hpa-{meta.name}",
+        behavior=advanced.behavior,
     )
 
 
@@ -108,9 +111,8 @@ def _refusals(found: ScaledObject, target: CrossVersionObjectReference) -> Itera
         yield "minReplicaCount: write 1 or more; with cpu and memory triggers alone nothing goes to 0 replicas"
     if spec.idle_replica_count:
         yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
-    for name, value in (("advanced", spec.advanced), ("fallback", spec.fallback)):
-        if value:
-            yield f"{name}: is not read; leave it out"
+    if spec.fallback:
+        yield "fallback: is not read; leave it out"
     if PAUSED_AT in (found.metadata.annotations or {}):
         yield f"annotation {PAUSED_AT}: is not read; write {PAUSED}"
     for annotation in (PAUSED_DOWN, PAUSED_UP, FORCED):

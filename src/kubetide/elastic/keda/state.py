@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from kubetide.elastic.keda.hpas import Asked
 from kubetide.elastic.keda.sources import Source
+from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant, after
 
@@ -42,6 +45,15 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     warned: tuple[str, ...] = ()
 
 
+class Claim(NamedTuple):
+    """Something that one object alone may have."""
+
+    namespace: str
+    group: str
+    kind: str
+    name: str
+
+
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     """The gathered input: everything, or the changes."""
 
@@ -58,7 +70,8 @@ class State:
     Attributes:
         served: Those that KEDA itself serves, as its HPA is there.
         answers: Of this tick.
-        first: Of each target, the object that was created first; objects that are refused do not count.
+        first: Of each target and of each name of an HPA, the object that was created first; objects that are refused, or
+            come second to another, do not count.
     """
 
     def __init__(self) -> None:
@@ -66,7 +79,7 @@ class State:
         self.memory: dict[Key, Memory] = {}
         self.served: frozenset[Key] = frozenset()
         self.answers: dict[Key, Answer] = {}
-        self.first: dict[tuple[str, str, str, str], Key] = {}
+        self.first: dict[Claim, Key] = {}
 
     def apply(self, delta: Delta) -> None:
         """Apply the changes."""
@@ -99,20 +112,24 @@ class State:
         """Return whether an object is followed."""
         source = self.sources[key]
         following = not source.refused and not source.paused and key not in self.served
-        return following and self.first_of(source) == key
+        return following and self.rival_of(source) is None
 
-    def first_of(self, source: Source) -> Key:
-        """Return the object that scales the target of another, which may be that one itself."""
-        return self.first.get(_target(source), source.key)
+    def rival_of(self, source: Source) -> tuple[Claim, Key] | None:
+        """Return what an older object has that this one needs too, and that object; None for nothing."""
+        for claim in claims_of(source):
+            first = self.first.get(claim, source.key)
+            if first != source.key:
+                return claim, first
+        return None
 
     def _order(self) -> None:
-        """Find the first object of each target anew; look now at those that have become the first."""
+        """Find the first object of each claim anew; look now at those that have become the first."""
         known, self.first = self.first, {}
         for source in sorted(self.sources.values(), key=lambda one: (one.created, one.key)):
-            if not source.refused:
-                self.first.setdefault(_target(source), source.key)
-        for target, key in self.first.items():
-            if known.get(target, key) != key:
+            if not source.refused and self.rival_of(source) is None:
+                self.first |= dict.fromkeys(claims_of(source), source.key)
+        for claim, key in self.first.items():
+            if known.get(claim, key) != key:
                 self._look_now(key)
 
     def _look_now(self, key: Key) -> None:
@@ -128,9 +145,13 @@ class State:
         )
 
 
-def _target(source: Source) -> tuple[str, str, str, str]:
-    group = source.target.api_version.rpartition("/")[0]
-    return source.namespace, group, source.target.kind, source.target.name
+def claims_of(source: Source) -> tuple[Claim, Claim]:
+    """Return what no two objects may have in common: the target, and the HPA."""
+    target = source.target
+    return (
+        Claim(source.namespace, target.api_version.rpartition("/")[0], target.kind, target.name),
+        Claim(source.namespace, HPAS.group, HPAS.kind, source.hpa),
+    )
 
 
 def _spec(source: Source) -> Source:

@@ -39,11 +39,14 @@ class QueueHpas:
         """Show the HPA of an object, with these external metrics; without any metric it cannot scale."""
         if not metrics and not source.resources:
             return
+        known = self.sources.get(source.key)
+        same = known is not None and known.hpa == source.hpa
+        if known is not None and not same:
+            self.hide(source.key)
         self.sources[source.key] = source
         self.asked[source.key] = {one.metric: one for one in metrics}
         place = source.namespace, source.hpa
-        known = self.shown.by_resource[HPAS.resource].get(place)
-        status = HpaStatus() if known is None else known.status
+        status = self.shown.by_resource[HPAS.resource][place].status if same else HpaStatus()
         self.shown.show(HPAS, place, hpa_of(source, metrics, status))
 
     def known(self, source: Source, trigger: Trigger) -> tuple[Asked, ...]:
@@ -57,7 +60,9 @@ class QueueHpas:
         """Show no HPA for an object."""
         source = self.sources.pop(key)
         del self.asked[key]
-        self.shown.show(HPAS, (source.namespace, source.hpa), None)
+        place = source.namespace, source.hpa
+        if all((one.namespace, one.hpa) != place for one in self.sources.values()):
+            self.shown.show(HPAS, place, None)
 
     def name_of(self, shown: Key) -> str:
         """Return the name of the ScaledObject of an HPA."""
