@@ -6,13 +6,15 @@ import msgspec
 import pytest
 from tests.elastic.scaled_objects import EXTERNAL, NOW, PROMETHEUS, START, answer, source
 
+from kubetide.elastic.keda.commands import Outcome
 from kubetide.elastic.keda.core import ALGORITHM
-from kubetide.elastic.keda.decide import Outcome, absorb, decide, size_of
+from kubetide.elastic.keda.decide import decide, size_of
 from kubetide.elastic.keda.hpas import Asked, hpa_of
+from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.outlook import lines
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.objects.hpa import HpaStatus
-from kubetide.objects.scaled_objects import FORCED, PAUSED
+from kubetide.objects.scaled_objects import PAUSED, PAUSED_AT
 from kubetide.units.time import Instant, minutes, seconds
 
 NEVER, JUST, LONG_AGO = None, Instant(START - minutes(4)), Instant(START - minutes(6))
@@ -86,10 +88,8 @@ def test_when_a_workload_starts_and_stops(spec, given, last, size):
         ),
         (source(idleReplicaCount=1, minReplicaCount=3), "idleReplicaCount 1: only 0"),
         (source(idleReplicaCount=0), "idleReplicaCount 0 must be below minReplicaCount 0"),
-        (source(annotations={f"{PAUSED}-replicas": ""}), f"annotation {PAUSED}-replicas: is not read"),
-        (source(annotations={f"{PAUSED}-scale-in": "true"}), f"annotation {PAUSED}-scale-in: is not read"),
-        (source(annotations={f"{PAUSED}-scale-out": "1"}), f"annotation {PAUSED}-scale-out: is not read"),
-        (source(annotations={FORCED: "true"}), f"annotation {FORCED}: is not read"),
+        (source(annotations={PAUSED_AT: ""}), f"annotation {PAUSED_AT} '': write a number of replicas"),
+        (source(annotations={PAUSED_AT: "-1"}), f"annotation {PAUSED_AT} '-1': write a number of replicas"),
         (source(minReplicaCount=5, maxReplicaCount=3), "maxReplicaCount 3 is below minReplicaCount 5"),
     ],
 )

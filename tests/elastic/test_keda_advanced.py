@@ -9,8 +9,9 @@ from tests.elastic.scaled_objects import EXTERNAL, NOW, START, source
 from tests.elastic.test_keda_mixed import HALF, add, at, run, said, status
 
 from kubetide.elastic.keda.core import ALGORITHM
-from kubetide.elastic.keda.decide import absorb, decide
+from kubetide.elastic.keda.decide import decide
 from kubetide.elastic.keda.hpas import hpa_of
+from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.outlook import lines
 from kubetide.elastic.keda.state import Delta
 from kubetide.objects.hpa import HpaStatus

@@ -10,9 +10,11 @@ from tests.elastic.scaled_objects import NOW, PROMETHEUS, START, answer, source
 from tests.elastic.scalers import QueueScaler, serving
 
 from kubetide.elastic.keda.client import ExternalScalers
+from kubetide.elastic.keda.commands import Outcome
 from kubetide.elastic.keda.controller.controller import ScaledObjectsController
 from kubetide.elastic.keda.controller.owning import QueueMetrics
-from kubetide.elastic.keda.decide import Outcome, absorb, decide
+from kubetide.elastic.keda.decide import decide
+from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.reasons import VOCABULARY
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.elastic.keda.triggers import Trigger

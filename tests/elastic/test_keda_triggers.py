@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from tests.elastic.scaled_objects import CPU, EXTERNAL, MEMORY, NOW, PROMETHEUS, START, cron, source
 
 from kubetide.elastic.keda.answers import Found, answer_of
+from kubetide.elastic.keda.commands import Outcome
 from kubetide.elastic.keda.core import ALGORITHM
-from kubetide.elastic.keda.decide import Outcome, absorb, decide, size_of
+from kubetide.elastic.keda.decide import decide, size_of
 from kubetide.elastic.keda.hpas import Asked, hpa_of
+from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.state import Delta
 from kubetide.elastic.keda.windows import Windows, opening_of
 from kubetide.objects.hpa import HpaStatus

@@ -28,6 +28,11 @@ def is_annotated(found: ScaledObject, annotation: str) -> bool:
     return value is not None and value not in _FALSE
 
 
+def paused_replicas(found: ScaledObject) -> str | None:
+    """Return the size that the annotation ``paused-replicas`` names, as it stands there; None without one."""
+    return (found.metadata.annotations or {}).get(PAUSED_AT)
+
+
 def needs_hpa(found: ScaledObject) -> bool:
     """Return whether an object is of the loop ``scaledobjects``: an object of cron triggers alone is a time table."""
     return any(one.type in {*SERVERS, *RESOURCES} for one in found.spec.triggers or ())
@@ -60,6 +65,11 @@ Said = tuple[str, str, str]
 
 READY: Final = ("True", "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
 ACTIVE: Final = ("True", "ScalerActive", "Scaling is performed because triggers are active")
+FORCED_ACTIVE: Final = (
+    "True",
+    "ScalerActive",
+    "Scaling is performed because activation is being forced by annotation",
+)
 RESTS: Final = ("False", "ScalerCooldown", "Scaler cooling down because triggers are not active")
 INACTIVE: Final = ("False", "ScalerNotActive", "Scaling is not performed because triggers are not active")
 _FAILING: Final = "riggers defined in ScaledObject are not working correctly"

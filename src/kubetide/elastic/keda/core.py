@@ -6,7 +6,9 @@ from typing import Final
 
 import msgspec
 
-from kubetide.elastic.keda.decide import Outcome, absorb, decide
+from kubetide.elastic.keda.commands import Outcome
+from kubetide.elastic.keda.decide import decide
+from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.state import Delta, State
 from kubetide.explain.algorithm import Algorithm
 

@@ -10,11 +10,12 @@ VOCABULARY: Final = Vocabulary(
     {
         "Activated": "{subject}: there is work, so its target goes from {current} to {size} replicas",
         "Deactivated": "{subject}: there was no work for the cooldown period, so its target goes from {current} to {size} replicas",
+        "PausedAt": "{subject}: it is paused at {size} replicas, so its target goes from {current} to {size}",
         "Advised": "{subject}: its target would go from {current} to {size} replicas; this run only advises",
         "Failed": "{subject}: the size of its target could not be written: {error}",
         "Warned": "{subject}: {why}",
     },
-    actions=("Activated", "Deactivated", "Advised", "Failed"),
+    actions=("Activated", "Deactivated", "PausedAt", "Advised", "Failed"),
     fruitless=("Advised", "Failed"),
-    changes=dict.fromkeys(("Activated", "Deactivated", "Advised"), ("current", "size")),
+    changes=dict.fromkeys(("Activated", "Deactivated", "PausedAt", "Advised"), ("current", "size")),
 )

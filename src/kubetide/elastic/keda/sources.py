@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kubetide.elastic.keda.advanced import read_advanced
+from kubetide.elastic.keda.advanced import paused_in, paused_out, read_advanced
 from kubetide.elastic.keda.triggers import ResourceTrigger, Trigger, read_triggers
 from kubetide.objects.hpa import Behavior, CrossVersionObjectReference
 from kubetide.objects.meta import Key
@@ -21,6 +21,7 @@ from kubetide.objects.scaled_objects import (
     PAUSED_UP,
     RESOURCES,
     is_annotated,
+    paused_replicas,
     replica_problems,
     trigger_problems,
 )
@@ -39,6 +40,9 @@ class Source(msgspec.Struct, frozen=True):
         resources: Triggers that are metrics of the HPA, and never say that there is work.
         hpa: The name of the HPA.
         behavior: Of the HPA.
+        paused_at: The size of a pause that names one.
+        holds_in, holds_out: Whether scaling in, or out, is paused.
+        forced: Whether there is work, whatever the triggers say.
     """
 
     namespace: str
@@ -59,6 +63,10 @@ class Source(msgspec.Struct, frozen=True):
     resources: tuple[ResourceTrigger, ...] = ()
     hpa: str = ""
     behavior: Behavior | None = None
+    paused_at: int | None = None
+    holds_in: bool = False
+    holds_out: bool = False
+    forced: bool = False
 
     @property
     def key(self) -> Key:
@@ -90,14 +98,18 @@ def read_source(found: ScaledObject) -> Source:
         most=100 if spec.max_replica_count is None else spec.max_replica_count,
         cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
         polling=seconds(max(30 if spec.polling_interval is None else spec.polling_interval, 1)),
-        paused=is_annotated(found, PAUSED),
+        paused=is_annotated(found, PAUSED) or paused_replicas(found) is not None,
         refused=(*_refusals(found, target), *triggers.refused, *advanced.refused),
         last_active=_instant(found.status.last_active_time),
         created=created,
         rests_until=after(created, seconds(spec.initial_cooldown_period or 0)),
         resources=triggers.resources,
         hpa=advanced.name or f"keda-hpa-{meta.name}",
-        behavior=advanced.behavior,
+        behavior=_with_pauses(found, advanced.behavior),
+        paused_at=_size(paused_replicas(found)),
+        holds_in=is_annotated(found, PAUSED_DOWN),
+        holds_out=is_annotated(found, PAUSED_UP),
+        forced=is_annotated(found, FORCED),
     )
 
 
@@ -113,11 +125,19 @@ def _refusals(found: ScaledObject, target: CrossVersionObjectReference) -> Itera
         yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
     if spec.fallback:
         yield "fallback: is not read; leave it out"
-    if PAUSED_AT in (found.metadata.annotations or {}):
-        yield f"annotation {PAUSED_AT}: is not read; write {PAUSED}"
-    for annotation in (PAUSED_DOWN, PAUSED_UP, FORCED):
-        if is_annotated(found, annotation):
-            yield f"annotation {annotation}: is not read; leave it out"
+    paused_at = paused_replicas(found)
+    if paused_at is not None and _size(paused_at) is None:
+        yield f"annotation {PAUSED_AT} {paused_at!r}: write a number of replicas"
+
+
+def _size(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and text.isascii() else None
+
+
+def _with_pauses(found: ScaledObject, behavior: Behavior | None) -> Behavior | None:
+    if is_annotated(found, PAUSED_DOWN):
+        behavior = paused_in(behavior)
+    return paused_out(behavior) if is_annotated(found, PAUSED_UP) else behavior
 
 
 def _never_sleeps(found: ScaledObject, target: CrossVersionObjectReference) -> bool:

@@ -36,13 +36,18 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The memory of one object: time of the last work, next query, last write."""
+    """The memory of one object: time of the last work, next query, last status.
+
+    Attributes:
+        settled: The size at which the object is paused, once its target has been seen there.
+    """
 
     key: Key
     last_active: Instant | None = None
     due: Instant = Instant(0)
     status: str = ""
     warned: tuple[str, ...] = ()
+    settled: int | None = None
 
 
 class Claim(NamedTuple):
@@ -110,9 +115,19 @@ class State:
 
     def follows(self, key: Key) -> bool:
         """Return whether an object is followed."""
+        return not self.sources[key].paused and self._is_ours(key)
+
+    def asks(self, key: Key) -> bool:
+        """Return whether the target of an object is to be read: it is followed, or not yet at the size of its pause."""
         source = self.sources[key]
-        following = not source.refused and not source.paused and key not in self.served
-        return following and self.rival_of(source) is None
+        if not source.paused:
+            return self._is_ours(key)
+        pending = source.paused_at is not None and self.memory[key].settled != source.paused_at
+        return pending and self._is_ours(key)
+
+    def _is_ours(self, key: Key) -> bool:
+        source = self.sources[key]
+        return not source.refused and key not in self.served and self.rival_of(source) is None
 
     def rival_of(self, source: Source) -> tuple[Claim, Key] | None:
         """Return what an older object has that this one needs too, and that object; None for nothing."""
@@ -133,7 +148,7 @@ class State:
                 self._look_now(key)
 
     def _look_now(self, key: Key) -> None:
-        self.memory[key] = msgspec.structs.replace(self.memory[key], due=Instant(0))
+        self.memory[key] = msgspec.structs.replace(self.memory[key], due=Instant(0), settled=None)
 
     def dump(self) -> Delta:
         """Return everything as a full delta, with the answers of this tick."""

@@ -23,6 +23,7 @@ from kubetide.objects.scaled_objects import (
     faulty,
     is_annotated,
     needs_hpa,
+    paused_replicas,
     replica_problems,
     trigger_problems,
 )
@@ -65,7 +66,7 @@ def _read(found: ScaledObject) -> Table:
 
 def _limits(found: ScaledObject) -> Limits:
     spec = found.spec
-    paused_at = (found.metadata.annotations or {}).get(PAUSED_AT)
+    paused_at = paused_replicas(found)
     size = int(paused_at) if paused_at is not None and paused_at.isdecimal() else None
     return Limits(
         minimum=spec.min_replica_count or 0,
@@ -83,7 +84,7 @@ def _limits(found: ScaledObject) -> Limits:
 
 def _refusals(found: ScaledObject) -> Iterator[str]:
     """Yield what would change the sizes in a way that is not followed here."""
-    paused_at = (found.metadata.annotations or {}).get(PAUSED_AT)
+    paused_at = paused_replicas(found)
     if paused_at is not None and not paused_at.isdecimal():
         yield f"annotation {PAUSED_AT} {paused_at!r}: write a number of replicas"
     if is_annotated(found, FORCED):

@@ -11,9 +11,9 @@ import msgspec
 from kubetide.acting import EventWriter, in_parallel
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
 from kubetide.elastic.keda.answers import Found, answer_of
+from kubetide.elastic.keda.commands import Commands, Notice, Outcome, Result, Write
 from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
 from kubetide.elastic.keda.core import ALGORITHM
-from kubetide.elastic.keda.decide import Commands, Notice, Outcome, Result, Write
 from kubetide.elastic.keda.hpas import Asked
 from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Source, read_source
@@ -110,7 +110,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         """Apply changes and the servers' answers about the objects that are due; return them as a delta."""
         changes = self._changes()
         self.state.apply(changes)
-        due = [key for key in self.state.due(now) if self.state.follows(key)]
+        due = [key for key in self.state.due(now) if self.state.asks(key)]
         answers = tuple(await in_parallel(due, self._ask, limit=_LIMIT))
         self.state.apply(Delta(served=changes.served, answers=answers))
         return msgspec.structs.replace(changes, answers=answers)
@@ -131,7 +131,9 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     async def _ask(self, key: Key) -> Answer:
         """Ask the servers and the target of an object; one that does not answer is named."""
         source = self.state.sources[key]
-        found = await in_parallel(source.triggers, lambda one: self._ask_one(source, one), limit=_LIMIT)
+        # A paused object has a size, and no questions.
+        triggers = () if source.paused else source.triggers
+        found = await in_parallel(triggers, lambda one: self._ask_one(source, one), limit=_LIMIT)
         answer = answer_of(source, found)
         try:
             kind = await self._kind_of(source)
@@ -171,6 +173,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     async def act(self, commands: Commands) -> list[Outcome]:
         """Start and stop targets; return the outcomes."""
+        self._hide()  # before a paused target gets its size: no autoscaler may take that away
         return await in_parallel(commands.writes, self._write, limit=_LIMIT)
 
     def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:
@@ -206,7 +209,12 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     def _show(self, answers: Iterable[Answer]) -> None:
         for answer in answers:
-            self.shows.show(self.state.sources[answer.key], answer.metrics)
+            if self.state.follows(answer.key):
+                self.shows.show(self.state.sources[answer.key], answer.metrics)
+        self._hide()
+
+    def _hide(self) -> None:
+        """Show no HPA of objects that are gone, or not followed."""
         for key in [*self.shows.sources]:
             if key not in self.state.sources or not self.state.follows(key):
                 self.shows.hide(key)

@@ -1,0 +1,55 @@
+"""The actions of a tick and their outcomes: values between the pure functions and the controller."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kubetide.elastic.keda.state import Memory
+from kubetide.explain.reasons import Reason
+from kubetide.objects.meta import Key
+from kubetide.units.time import Instant
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """An event about an object."""
+
+    key: Key
+    level: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A new size of a target."""
+
+    key: Key
+    current: int
+    replicas: int
+    version: str
+
+
+class Commands(msgspec.Struct, frozen=True):
+    """The actions of a tick."""
+
+    now: Instant
+    writes: tuple[Write, ...] = ()
+    statuses: tuple[tuple[Key, msgspec.Raw], ...] = ()
+    notices: tuple[Notice, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    memory: tuple[Memory, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome of a write; ``withheld`` means that the program only advises."""
+
+    error: str = ""
+    withheld: bool = False
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Events and reasons once the outcomes are known."""
+
+    notices: tuple[Notice, ...] = ()
+    reasons: tuple[Reason, ...] = ()
