@@ -843,6 +843,7 @@ SCALED_OBJECT = {
     "status": {
         "lastActiveTime": "2026-03-02T08:30:00Z",
         "externalMetricNames": ["s0-cron-Europe-Berlin-308xxx-020xxx"],
+        "health": {"s0-cron-Europe-Berlin-308xxx-020xxx": {"numberOfFailures": 0, "status": "Happy"}},
     },
 }
 SAMPLES = (

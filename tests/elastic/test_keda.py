@@ -77,7 +77,6 @@ def test_when_a_workload_starts_and_stops(spec, given, last, size):
             source({**EXTERNAL, "name": "a"}, triggers=[{**EXTERNAL, "name": "a"}] * 2),
             "triggers[1].name: 'a' stands twice",
         ),
-        (source(fallback={"replicas": 3}), "fallback: is not read"),
         (
             source(advanced={"restoreToOriginalReplicaCount": True}),
             "advanced.restoreToOriginalReplicaCount: is not read",
@@ -120,7 +119,7 @@ def test_of_two_objects_with_one_target_the_older_one_is_followed():
     core = ALGORITHM.core()
     state = core.state
     old, new = source(name="b"), source(name="a", created=Instant(START + seconds(9)))
-    refused = source(name="c", created=Instant(0), fallback={"replicas": 3})
+    refused = source(name="c", created=Instant(0), idleReplicaCount=1)
     state.apply(Delta(sources=(new, old, refused)))
     assert [key for key in state.sources if state.follows(key)] == [("shop", "b")]
     commands = decide(state, NOW)

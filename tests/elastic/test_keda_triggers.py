@@ -14,10 +14,11 @@ from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import decide, size_of
 from kubetide.elastic.keda.hpas import Asked, hpa_of
 from kubetide.elastic.keda.outcomes import absorb
+from kubetide.elastic.keda.outlook import lines
 from kubetide.elastic.keda.state import Delta
 from kubetide.elastic.keda.windows import Windows, opening_of
 from kubetide.objects.hpa import HpaStatus
-from kubetide.objects.scaled_objects import needs_hpa
+from kubetide.objects.scaled_objects import FORCED, PAUSED_AT, PAUSED_DOWN, needs_hpa
 from kubetide.objects.timetables import ScaledObject
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import Instant, between, hours, minutes, parse_rfc3339
@@ -234,3 +235,28 @@ def test_work_has_its_minimum_and_silence_takes_nothing_away(replicas, least, ac
         assert size == (None if replicas else max(least, 1))
     elif errors:
         assert size is None
+
+
+def test_explain_names_what_the_hpa_goes_by():
+    """The targets of resources, each window with its next change, and the paused directions."""
+    core = ALGORITHM.core()
+    found = source(
+        triggers=[IN_A_CONTAINER, MEMORY, DAY, EXTERNAL],
+        annotations={PAUSED_DOWN: "true", FORCED: "true"},
+    )
+    core.state.apply(Delta(sources=(found,)))
+    assert lines(core, "shop/worker", NOW, "") == [
+        "it scales Deployment worker from 0 to 100 replicas",
+        "the HPA goes by cpu of container app: 80 % of its request",
+        "the HPA goes by memory: 500Mi a pod",
+        "s2-cron-UTC-09xxx-017xxx: 5 replicas from 2026-03-02T09:00:00Z",
+        "an annotation forces its activation",
+        "scaling in is paused",
+        "there has been no work yet",
+        "how many replicas: kubetide explain hpa keda-hpa-worker -n shop",
+    ]
+    at_noon = lines(core, "shop/worker", Instant(NOW + hours(4)), "")
+    assert "s2-cron-UTC-09xxx-017xxx: 5 replicas until 2026-03-02T17:00:00Z" in at_noon
+    paused = source(annotations={PAUSED_AT: "3"})
+    core.state.apply(Delta(sources=(paused,)))
+    assert lines(core, "shop/worker", NOW, "")[-1] == "it is paused at 3 replicas"

@@ -88,8 +88,14 @@ def failing(why: str, *, in_part: bool) -> Said:
     return "False", "TriggerError", f"T{_FAILING}: {why}"
 
 
-def conditions(ready: Said, active: Said, *, paused: bool) -> list[dict[str, str]]:
+def conditions(
+    ready: Said, active: Said, *, paused: bool, fallback: Said | None = None
+) -> list[dict[str, str]]:
     """Return the conditions of a status, which take the place of those that it has."""
-    found = {"Ready": ready, "Active": active} | ({"Paused": _PAUSED} if paused else {})
+    found = {"Ready": ready, "Active": active}
+    if fallback is not None:
+        found["Fallback"] = fallback
+    if paused:
+        found["Paused"] = _PAUSED
     names = ("status", "reason", "message")
     return [{"type": kind, **dict(zip(names, said, strict=True))} for kind, said in found.items()]

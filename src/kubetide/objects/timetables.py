@@ -131,6 +131,7 @@ class ScaledObjectSpec(ApiStruct):
 class ScaledObjectStatus(ApiStruct):
     last_active_time: str | None = None
     external_metric_names: tuple[str, ...] | None = None
+    health: dict[str, Any] | None = None
 
 
 class ScaledObject(ApiObject):

@@ -40,5 +40,6 @@ def answer_of(source: Source, found: Sequence[Found]) -> Answer:
         active=any(one.active for one in found) or not source.triggers,
         error="; ".join(one.error for one in found if one.error),
         metrics=metrics,
+        failed=tuple(one.trigger.place for one in found if one.error),
         by=tuple(asked.metric for one in found if one.active for asked in one.named),
     )

@@ -22,16 +22,21 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A new size of a target."""
+    """A new size of a target; ``by`` names the metrics that are work."""
 
     key: Key
     current: int
     replicas: int
     version: str
+    by: tuple[str, ...] = ()
 
 
 class Commands(msgspec.Struct, frozen=True):
-    """The actions of a tick."""
+    """The actions of a tick.
+
+    Attributes:
+        fallbacks: Of each object that was asked, the values of the metrics that fall back, in thousandths.
+    """
 
     now: Instant
     writes: tuple[Write, ...] = ()
@@ -39,6 +44,7 @@ class Commands(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
     reasons: tuple[Reason, ...] = ()
     memory: tuple[Memory, ...] = ()
+    fallbacks: tuple[tuple[Key, tuple[tuple[str, int], ...]], ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,6 +11,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubetide.elastic.keda.commands import Commands, Notice, Write
+from kubetide.elastic.keda.failing import (
+    failures_after,
+    fallback_changes,
+    health_of,
+    values_of,
+    with_fallback,
+)
 from kubetide.elastic.keda.reasons import VOCABULARY
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Answer, Claim, Memory, State
@@ -32,6 +39,7 @@ class _Turn(NamedTuple):
     status: msgspec.Raw | None
     notices: list[Notice]
     reasons: list[Reason]
+    values: tuple[tuple[str, int], ...]
 
 
 def decide(state: State, now: Instant) -> Commands:
@@ -44,29 +52,50 @@ def decide(state: State, now: Instant) -> Commands:
         notices=tuple(notice for one in turns for notice in one.notices),
         reasons=tuple(reason for one in turns for reason in one.reasons),
         memory=tuple(one.memory for one in turns),
+        fallbacks=tuple((one.memory.key, one.values) for one in turns if one.values),
     )
 
 
 def _decide_one(state: State, key: Key, now: Instant) -> _Turn:
-    source, memory, answer = state.sources[key], state.memory[key], state.answers.get(key)
+    source, memory = state.sources[key], state.memory[key]
+    answer = state.answers.get(key) if state.asks(key) else None
     problems = problems_of(state, key, answer)
-    new = [text for text in problems if text not in memory.warned]
+    notices, reasons = _warnings(key, [text for text in problems if text not in memory.warned])
+    failures = failures_after(source, memory.failures, answer)
+    values: tuple[tuple[str, int], ...] = ()
+    if answer is not None:
+        values = values_of(source, failures, answer)
+        answer = with_fallback(source, failures, answer)
+        for code, event in fallback_changes(source, memory.failures, failures):
+            notices.append(Notice(key, "Normal", *event))
+            reasons.append(VOCABULARY.reason(code, "/".join(key)))
     # A clock that was ahead would let a target rest until that time comes.
     last, write, rests = memory.last_active and min(memory.last_active, now), None, False
-    if answer is not None and state.asks(key):
+    if answer is not None:
         if not source.paused and (answer.active or source.forced):
             last = now
         size = size_of(source, answer, last, now)
         if size is not None:
-            write = Write(key, answer.replicas, size, answer.version)
+            write = Write(key, answer.replicas, size, answer.version, answer.by)
         rests = size is None and may_stop(source, answer) and answer.replicas > 0
-    raw = msgspec.json.encode(status_of(source, answer, problems, last, rests=rests))
+    status = status_of(source, answer, problems, last, failures, rests=rests)
+    raw = msgspec.json.encode(status | health_of(source, failures, memory.failures))
+    settled = _settled(source, memory, answer)
     return _Turn(
-        Memory(key, last, _due(source, now), raw.decode(), problems, _settled(source, memory, answer)),
+        Memory(key, last, _due(source, now), raw.decode(), problems, settled, failures),
         write,
         msgspec.Raw(raw) if raw.decode() != memory.status else None,
-        [Notice(key, "Warning", INVALID, text) for text in new],
-        [VOCABULARY.reason("Warned", "/".join(key), why=text) for text in new],
+        notices,
+        reasons,
+        values,
+    )
+
+
+def _warnings(key: Key, texts: list[str]) -> tuple[list[Notice], list[Reason]]:
+    """Return the events and the reasons of new problems."""
+    return (
+        [Notice(key, "Warning", INVALID, text) for text in texts],
+        [VOCABULARY.reason("Warned", "/".join(key), why=text) for text in texts],
     )
 
 

@@ -23,7 +23,7 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
         source = state.sources[write.key]
         if outcome.error:
             state.memory[write.key] = replace(state.memory[write.key], due=after(now, source.polling))
-        notices += _notices(state, source, write, outcome)
+        notices += _notices(source, write, outcome)
         reasons.append(_reason(source, write, outcome))
     return Result(tuple(notices), tuple(reasons))
 
@@ -41,7 +41,7 @@ def _reason(source: Source, write: Write, outcome: Outcome) -> Reason:
     return VOCABULARY.reason(code, subject, current=write.current, size=write.replicas)
 
 
-def _notices(state: State, source: Source, write: Write, outcome: Outcome) -> list[Notice]:
+def _notices(source: Source, write: Write, outcome: Outcome) -> list[Notice]:
     if outcome.withheld:
         return []
     named = f"{source.target.api_version}.{source.target.kind} {source.namespace}/{source.target.name}"
@@ -54,8 +54,7 @@ def _notices(state: State, source: Source, write: Write, outcome: Outcome) -> li
         return []
     if not up:
         return [Notice(write.key, "Normal", "KEDAScaleTargetDeactivated", f"Deactivated {sizes}")]
-    answer = state.answers.get(write.key)
-    by = f"triggered by {';'.join(() if answer is None else answer.by)}"
+    why = f"triggered by {';'.join(write.by)}"
     if source.forced:
-        by = "caused by forced activation annotation"
-    return [Notice(write.key, "Normal", "KEDAScaleTargetActivated", f"Scaled {sizes}, {by}")]
+        why = "caused by forced activation annotation"
+    return [Notice(write.key, "Normal", "KEDAScaleTargetActivated", f"Scaled {sizes}, {why}")]

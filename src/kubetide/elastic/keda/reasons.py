@@ -12,6 +12,8 @@ VOCABULARY: Final = Vocabulary(
         "Deactivated": "{subject}: there was no work for the cooldown period, so its target goes from {current} to {size} replicas",
         "PausedAt": "{subject}: it is paused at {size} replicas, so its target goes from {current} to {size}",
         "Advised": "{subject}: its target would go from {current} to {size} replicas; this run only advises",
+        "FellBack": "{subject}: servers failed more often than failureThreshold, so its HPA goes by the fallback",
+        "Recovered": "{subject}: servers answer again, so its HPA goes by their values",
         "Failed": "{subject}: the size of its target could not be written: {error}",
         "Warned": "{subject}: {why}",
     },

@@ -10,6 +10,13 @@ from collections.abc import Iterable
 import msgspec
 
 from kubetide.elastic.keda.advanced import paused_in, paused_out, read_advanced
+from kubetide.elastic.keda.fallbacks import (
+    Failures,
+    Fallback,
+    fallback_refusals,
+    read_failures,
+    read_fallback,
+)
 from kubetide.elastic.keda.triggers import ResourceTrigger, Trigger, read_triggers
 from kubetide.objects.hpa import Behavior, CrossVersionObjectReference
 from kubetide.objects.meta import Key
@@ -43,6 +50,8 @@ class Source(msgspec.Struct, frozen=True):
         paused_at: The size of a pause that names one.
         holds_in, holds_out: Whether scaling in, or out, is paused.
         forced: Whether there is work, whatever the triggers say.
+        fallback: What the HPA goes by while servers fail.
+        failures: What its status tells of failures.
     """
 
     namespace: str
@@ -67,6 +76,8 @@ class Source(msgspec.Struct, frozen=True):
     holds_in: bool = False
     holds_out: bool = False
     forced: bool = False
+    fallback: Fallback | None = None
+    failures: Failures = ()
 
     @property
     def key(self) -> Key:
@@ -99,7 +110,12 @@ def read_source(found: ScaledObject) -> Source:
         cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
         polling=seconds(max(30 if spec.polling_interval is None else spec.polling_interval, 1)),
         paused=is_annotated(found, PAUSED) or paused_replicas(found) is not None,
-        refused=(*_refusals(found, target), *triggers.refused, *advanced.refused),
+        refused=(
+            *_refusals(found, target),
+            *triggers.refused,
+            *advanced.refused,
+            *fallback_refusals(spec.fallback, triggers.external),
+        ),
         last_active=_instant(found.status.last_active_time),
         created=created,
         rests_until=after(created, seconds(spec.initial_cooldown_period or 0)),
@@ -110,6 +126,8 @@ def read_source(found: ScaledObject) -> Source:
         holds_in=is_annotated(found, PAUSED_DOWN),
         holds_out=is_annotated(found, PAUSED_UP),
         forced=is_annotated(found, FORCED),
+        fallback=read_fallback(spec.fallback),
+        failures=read_failures(found.status.health),
     )
 
 
@@ -123,8 +141,6 @@ def _refusals(found: ScaledObject, target: CrossVersionObjectReference) -> Itera
         yield "minReplicaCount: write 1 or more; with cpu and memory triggers alone nothing goes to 0 replicas"
     if spec.idle_replica_count:
         yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
-    if spec.fallback:
-        yield "fallback: is not read; leave it out"
     paused_at = paused_replicas(found)
     if paused_at is not None and _size(paused_at) is None:
         yield f"annotation {PAUSED_AT} {paused_at!r}: write a number of replicas"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubetide.elastic.keda.fallbacks import Failures
 from kubetide.elastic.keda.hpas import Asked
 from kubetide.elastic.keda.sources import Source
 from kubetide.objects.kinds import HPAS
@@ -23,6 +24,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
         metrics: What the servers offer.
         replicas, version: Of the target's scale.
         by: The metrics of the triggers that say that there is work.
+        failed: The places of the triggers that could not be asked.
     """
 
     key: Key
@@ -33,6 +35,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     version: str = ""
     unread: bool = False
     by: tuple[str, ...] = ()
+    failed: tuple[int, ...] = ()
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,6 +43,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         settled: The size at which the object is paused, once its target has been seen there.
+        failures: Of the metrics of an object with a fallback.
     """
 
     key: Key
@@ -48,6 +52,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     status: str = ""
     warned: tuple[str, ...] = ()
     settled: int | None = None
+    failures: Failures = ()
 
 
 class Claim(NamedTuple):
@@ -95,7 +100,7 @@ class State:
             known = self.sources.get(source.key)
             self.sources[source.key] = source
             if known is None or known.uid != source.uid:
-                self.memory[source.key] = Memory(source.key, source.last_active)
+                self.memory[source.key] = Memory(source.key, source.last_active, failures=source.failures)
             elif _spec(known) != _spec(source):
                 self._look_now(source.key)
         if delta.sources or delta.gone:
@@ -170,4 +175,4 @@ def claims_of(source: Source) -> tuple[Claim, Claim]:
 
 
 def _spec(source: Source) -> Source:
-    return msgspec.structs.replace(source, last_active=None)
+    return msgspec.structs.replace(source, last_active=None, failures=())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kubetide.elastic.keda.failing import fallback_condition
+from kubetide.elastic.keda.fallbacks import Failures
 from kubetide.elastic.keda.hpas import resource_names
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Answer
@@ -25,6 +27,7 @@ def status_of(
     answer: Answer | None,
     problems: tuple[str, ...],
     last: Instant | None,
+    failures: Failures,
     *,
     rests: bool,
 ) -> Json:
@@ -33,6 +36,7 @@ def status_of(
     Args:
         problems: Why the object is not followed, or not fully.
         last: When there was work.
+        failures: Of the metrics of an object with a fallback.
         rests: Whether the target keeps its replicas for the cooldown.
     """
     return {
@@ -44,9 +48,10 @@ def status_of(
         "lastActiveTime": None if last is None else format_rfc3339(last),
         "pausedReplicaCount": source.paused_at,
         "conditions": conditions(
-            _ready(answer, problems),
+            _ready(source, answer, problems),
             _active(source, answer, rests=rests),
             paused=source.paused or source.holds_in or source.holds_out,
+            fallback=fallback_condition(source, failures),
         ),
     }
 
@@ -61,10 +66,12 @@ def _active(source: Source, answer: Answer | None, *, rests: bool) -> Said:
     return ACTIVE if answer.active else INACTIVE
 
 
-def _ready(answer: Answer | None, problems: tuple[str, ...]) -> Said:
+def _ready(source: Source, answer: Answer | None, problems: tuple[str, ...]) -> Said:
     said = "; ".join(problems)
     if not problems:
         return READY
-    if answer is None or said != answer.error or answer.unread:
+    if answer is None or answer.unread:
         return faulty(said)
+    if not answer.error or (source.fallback is not None and not answer.active):
+        return READY  # the fallback stands for what fails, or is about to
     return failing(said, in_part=answer.active)

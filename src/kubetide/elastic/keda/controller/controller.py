@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -139,7 +139,9 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             kind = await self._kind_of(source)
             scale = await self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
         except ApiError as problem:
-            return Answer(key, error=str(problem), metrics=answer.metrics, replicas=1, unread=True)
+            return msgspec.structs.replace(
+                answer, active=False, by=(), error=str(problem), replicas=1, unread=True
+            )
         version = scale.metadata.resource_version
         return msgspec.structs.replace(answer, replicas=scale.spec.replicas, version=version)
 
@@ -156,8 +158,19 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         except MetricsError as error:
             problems.append(error)
             asked = self.shows.known(source, trigger)
+        if source.fallback is not None and not problems:
+            problems += await self._failures(source, trigger, asked)
         text = f"triggers[{trigger.place}]: {problems[0]}" if problems else ""
         return Found(trigger, asked, active=active, error=text)
+
+    async def _failures(self, source: Source, trigger: Trigger, asked: Iterable[Asked]) -> list[MetricsError]:
+        """Return why metrics have no value; a fallback counts that, too."""
+        try:
+            for one in asked:
+                await self.servers.of(trigger).metrics(source, trigger, one.name)
+        except MetricsError as error:
+            return [error]
+        return []
 
     async def _kind_of(self, source: Source) -> Kind[Any]:
         """Return the kind of a target. Raises NotFound."""
@@ -182,7 +195,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     async def report(self, commands: Commands, result: Result) -> None:
         """Show the HPAs of the queried objects; write statuses and events."""
-        self._show(self.state.answers.values())
+        self._show(self.state.answers.values(), dict(commands.fallbacks))
         await self._hang_up()
         self._unwritten.update({key: msgspec.json.decode(status) for key, status in commands.statuses})
         for key in sorted(self._unwritten):
@@ -207,9 +220,10 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             return Outcome(str(error))
         return Outcome()
 
-    def _show(self, answers: Iterable[Answer]) -> None:
+    def _show(self, answers: Iterable[Answer], fallbacks: Mapping[Key, Sequence[tuple[str, int]]]) -> None:
         for answer in answers:
             if self.state.follows(answer.key):
+                self.shows.fallbacks[answer.key] = dict(fallbacks.get(answer.key, ()))
                 self.shows.show(self.state.sources[answer.key], answer.metrics)
         self._hide()
 

@@ -34,6 +34,8 @@ class QueueHpas:
         self.shown = Shown((HPAS,))
         self.sources: dict[Key, Source] = {}
         self.asked: dict[Key, Mapping[str, Asked]] = {}
+        self.fallbacks: dict[Key, Mapping[str, int]] = {}
+        """Of each object, the values of metrics whose servers fail, in thousandths."""
 
     def show(self, source: Source, metrics: Sequence[Asked]) -> None:
         """Show the HPA of an object, with these external metrics; without any metric it cannot scale."""
@@ -60,6 +62,7 @@ class QueueHpas:
         """Show no HPA for an object."""
         source = self.sources.pop(key)
         del self.asked[key]
+        self.fallbacks.pop(key, None)
         place = source.namespace, source.hpa
         if all((one.namespace, one.hpa) != place for one in self.sources.values()):
             self.shown.show(HPAS, place, None)
@@ -101,7 +104,13 @@ class QueueMetrics:
         trigger = next(one for one in source.triggers if one.place == asked.place)
         if asked.target is None:
             raise MetricsError(f"the server at {trigger.address} has not named its metrics yet")
-        values = await self._servers.of(trigger).metrics(source, trigger, asked.name)
+        try:
+            values = await self._servers.of(trigger).metrics(source, trigger, asked.name)
+        except MetricsError:
+            fallback = self._hpas.fallbacks.get(key, {}).get(metric)
+            if fallback is None:
+                raise
+            values = [fallback]
         if not values:
             raise NoSeries(metric)
         return ExternalValues(values, int(self._clock.now()))
