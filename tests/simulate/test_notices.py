@@ -230,6 +230,35 @@ def test_objects_without_their_loop_have_no_effect(tmp_path, loops, kinds):
     assert all("`vertical`" in notice for notice in notices if notice.startswith("Vertical"))
 
 
+@pytest.mark.parametrize(
+    ("loops", "added"),
+    [
+        (("horizontal", "schedules"), ["`scaledobjects`"]),
+        (("horizontal", "scaledobjects"), ["`schedules`"]),
+        (("horizontal", "scaledobjects", "schedules"), []),
+    ],
+)
+def test_scaled_objects_need_the_loop_of_their_triggers(tmp_path, loops, added):
+    """Cron triggers alone are a time table; beside cpu they are not."""
+    texts = [
+        yaml.safe_dump(
+            {
+                "apiVersion": "keda.sh/v1alpha1",
+                "kind": "ScaledObject",
+                "metadata": {"name": "-".join(types)},
+                "spec": {
+                    "scaleTargetRef": {"name": "web"},
+                    "triggers": [{"type": one, "metadata": {}} for one in types],
+                },
+            }
+        )
+        for types in (("cron",), ("cron", "cpu"))
+    ]
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, *texts))
+    notices = list(unserved(manifests_of(scenario, tmp_path), loops))
+    assert [notice.rpartition("add ")[2].removesuffix(" to `loops`") for notice in notices] == added
+
+
 def test_custom_objects_are_left_to_their_controller(tmp_path):
     """A notice says that the run does not act on a custom kind; its scale still makes it a target."""
     definition = """

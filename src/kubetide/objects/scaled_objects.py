@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kubetide.objects.timetables import ScaledObject, ScaledObjectSpec
@@ -35,7 +35,12 @@ def paused_replicas(found: ScaledObject) -> str | None:
 
 def needs_hpa(found: ScaledObject) -> bool:
     """Return whether an object is of the loop ``scaledobjects``: an object of cron triggers alone is a time table."""
-    return any(one.type in {*SERVERS, *RESOURCES} for one in found.spec.triggers or ())
+    return need_hpa(one.type for one in found.spec.triggers or ())
+
+
+def need_hpa(types: Iterable[str]) -> bool:
+    """Return whether an object with triggers of these types is of the loop ``scaledobjects``."""
+    return not {*SERVERS, *RESOURCES}.isdisjoint(types)
 
 
 def replica_problems(spec: ScaledObjectSpec) -> Iterator[str]:

@@ -121,7 +121,7 @@ class Window(NamedTuple):
     problems: tuple[str, ...]
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 14)
 def window_of(rule: Rule, created: Instant, zone: str = "UTC") -> Window:
     """Return the window of a trigger.
 
