@@ -215,6 +215,45 @@ def test_a_window_wakes_the_loop_when_it_opens_and_closes(at, due):
     assert state.due(parse_rfc3339(f"2026-03-02T{due}Z")) == [found.key]
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just("9" * 5000),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=9), inner, max_size=2),
+    max_leaves=4,
+)
+TYPES = st.sampled_from(["cpu", "memory", "cron", "external", "prometheus", "kafka"])
+NAMES = st.sampled_from(
+    ["value", "type", "containerName", "start", "end", "timezone", "desiredReplicas", "threshold"]
+)
+
+
+@given(
+    kind=TYPES,
+    metric_type=st.sampled_from(["", "Utilization", "AverageValue", "Value"]),
+    metadata=st.dictionaries(NAMES, JSON),
+    config=st.dictionaries(st.sampled_from(["name", "behavior"]), JSON),
+    policy=st.dictionaries(st.sampled_from(["type", "value", "periodSeconds"]), JSON),
+    fallback=st.dictionaries(st.sampled_from(["failureThreshold", "replicas", "behavior"]), JSON),
+    pause=st.text(max_size=9) | st.just("9" * 5000),
+)
+def test_nothing_that_is_written_stops_the_loop(kind, metric_type, metadata, config, policy, fallback, pause):
+    """Whatever stands in an object, it is read, recorded, evaluated and explained; what is wrong is refused."""
+    if not config.get("behavior"):
+        config = {**config, "behavior": {"scaleUp": {"policies": [policy]}}}
+    core = ALGORITHM.core()
+    found = source(
+        {"type": kind, "metricType": metric_type, "metadata": metadata},
+        advanced={"horizontalPodAutoscalerConfig": config},
+        fallback=fallback,
+        annotations={PAUSED_AT: pause},
+    )
+    core.state.apply(Delta(sources=(found,)))
+    commands = decide(core.state, NOW)
+    absorb(core.state, commands, [], NOW)
+    assert ALGORITHM.read_delta(msgspec.json.encode(core.state.dump())).sources == (found,)
+    assert lines(core, "shop/worker", NOW, "")
+    hpa_of(found, (), HpaStatus())
+
+
 @given(
     replicas=st.integers(0, 20),
     least=st.integers(0, 5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -19,6 +20,7 @@ PAUSED_UP: Final = "autoscaling.keda.sh/paused-scale-out"
 FORCED: Final = "autoscaling.keda.sh/force-activation"
 """Annotations of ScaledObjects."""
 
+_SIZE: Final = re.compile("[0-9]{1,9}", re.ASCII)
 _FALSE: Final = {"0", "f", "F", "false", "FALSE", "False"}
 
 
@@ -28,9 +30,22 @@ def is_annotated(found: ScaledObject, annotation: str) -> bool:
     return value is not None and value not in _FALSE
 
 
-def paused_replicas(found: ScaledObject) -> str | None:
-    """Return the size that the annotation ``paused-replicas`` names, as it stands there; None without one."""
-    return (found.metadata.annotations or {}).get(PAUSED_AT)
+def has_pause_at(found: ScaledObject) -> bool:
+    """Return whether the annotation ``paused-replicas`` is there, whatever it says."""
+    return PAUSED_AT in (found.metadata.annotations or {})
+
+
+def paused_size(found: ScaledObject) -> int | None:
+    """Return the size that the annotation ``paused-replicas`` names; None for none."""
+    text = (found.metadata.annotations or {}).get(PAUSED_AT, "")
+    return int(text) if _SIZE.fullmatch(text) else None
+
+
+def pause_problems(found: ScaledObject) -> Iterator[str]:
+    """Yield why there is no size to pause at, though the annotation is there."""
+    if has_pause_at(found) and paused_size(found) is None:
+        text = (found.metadata.annotations or {})[PAUSED_AT]
+        yield f"annotation {PAUSED_AT} {text!r}: write a number of replicas"
 
 
 def needs_hpa(found: ScaledObject) -> bool:

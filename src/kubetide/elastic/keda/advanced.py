@@ -55,8 +55,8 @@ def read_advanced(advanced: Mapping[str, Any] | None) -> Advanced:
         behavior = msgspec.convert(config.get("behavior"), Behavior | None)
     except msgspec.ValidationError as error:
         refused.append(f"{_AT}.behavior: {error}")
-    refused += _behavior_refusals(behavior)
-    return Advanced(name, behavior, tuple(refused))
+    wrong = tuple(_behavior_refusals(behavior))
+    return Advanced(name, None if wrong else behavior, (*refused, *wrong))
 
 
 def _behavior_refusals(behavior: Behavior | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ import msgspec
 from kubetide.elastic.keda.triggers import Trigger
 
 BEHAVIORS: Final = ("static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower")
+_LIMIT: Final = 1 << 31
 _COUNTS: Final = ("failureThreshold", "replicas")
 
 Failures = tuple[tuple[str, int], ...]
@@ -74,7 +75,7 @@ def fallback_refusals(said: Mapping[str, Any] | None, triggers: tuple[Trigger, .
 def _refusals(said: Mapping[str, Any]) -> Iterator[str]:
     for name in _COUNTS:
         value = said.get(name)
-        if type(value) is not int or not 0 <= value < 1 << 31:
+        if type(value) is not int or not 0 <= value < _LIMIT:
             yield f"fallback.{name}: {value!r} is no whole number from 0 on"
     behavior = said.get("behavior") or BEHAVIORS[0]
     if behavior not in BEHAVIORS:
@@ -86,6 +87,6 @@ def read_failures(health: Mapping[str, Any] | None) -> Failures:
     found = []
     for name, one in sorted((health or {}).items()):
         count = one.get("numberOfFailures") if isinstance(one, dict) else None
-        if type(count) is int and count >= 0:
+        if type(count) is int and 0 <= count < _LIMIT:
             found.append((name, count))
     return tuple(found)

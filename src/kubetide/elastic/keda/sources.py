@@ -23,12 +23,13 @@ from kubetide.objects.meta import Key
 from kubetide.objects.scaled_objects import (
     FORCED,
     PAUSED,
-    PAUSED_AT,
     PAUSED_DOWN,
     PAUSED_UP,
     RESOURCES,
+    has_pause_at,
     is_annotated,
-    paused_replicas,
+    pause_problems,
+    paused_size,
     replica_problems,
     trigger_problems,
 )
@@ -109,7 +110,7 @@ def read_source(found: ScaledObject) -> Source:
         most=100 if spec.max_replica_count is None else spec.max_replica_count,
         cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
         polling=seconds(max(30 if spec.polling_interval is None else spec.polling_interval, 1)),
-        paused=is_annotated(found, PAUSED) or paused_replicas(found) is not None,
+        paused=is_annotated(found, PAUSED) or has_pause_at(found),
         refused=(
             *_refusals(found, target),
             *triggers.refused,
@@ -122,7 +123,7 @@ def read_source(found: ScaledObject) -> Source:
         resources=triggers.resources,
         hpa=advanced.name or f"keda-hpa-{meta.name}",
         behavior=_with_pauses(found, advanced.behavior),
-        paused_at=_size(paused_replicas(found)),
+        paused_at=paused_size(found),
         holds_in=is_annotated(found, PAUSED_DOWN),
         holds_out=is_annotated(found, PAUSED_UP),
         forced=is_annotated(found, FORCED),
@@ -141,13 +142,7 @@ def _refusals(found: ScaledObject, target: CrossVersionObjectReference) -> Itera
         yield "minReplicaCount: write 1 or more; with cpu and memory triggers alone nothing goes to 0 replicas"
     if spec.idle_replica_count:
         yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
-    paused_at = paused_replicas(found)
-    if paused_at is not None and _size(paused_at) is None:
-        yield f"annotation {PAUSED_AT} {paused_at!r}: write a number of replicas"
-
-
-def _size(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() and text.isascii() else None
+    yield from pause_problems(found)
 
 
 def _with_pauses(found: ScaledObject, behavior: Behavior | None) -> Behavior | None:

@@ -26,7 +26,7 @@ _OF_PROMETHEUS: Final = ("serverAddress", "query", "threshold", "activationThres
 LARGEST: Final = 2**63 / 1000
 """No metric reaches it: in thousandths it is no quantity any more."""
 _TLS: Final = ("enableTLS", "unsafeSsl", "tlsCertFile", "tlsClientCert", "caCert")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -156,7 +156,13 @@ def _of_resource(one: KedaTrigger) -> ResourceTrigger:
     container, value = data.get("containerName", ""), data.get("value", "")
     if one.metric_type != "Utilization":
         return ResourceTrigger(one.type, container, average=value)
-    return ResourceTrigger(one.type, container, int(value) if _INTEGER.fullmatch(value) else 0)
+    return ResourceTrigger(one.type, container, _per_cent(value) or 0)
+
+
+def _per_cent(text: str) -> int | None:
+    """Return a whole number from 1 on that an HPA can have; None for anything else."""
+    number = int(text) if _INTEGER.fullmatch(text) else 0
+    return number if 1 <= number < 1 << 31 else None
 
 
 def _resource_refusals(place: int, one: KedaTrigger) -> Iterable[str]:
@@ -165,7 +171,7 @@ def _resource_refusals(place: int, one: KedaTrigger) -> Iterable[str]:
         yield f"{at}.metadata.type: is gone since KEDA 2.18; write metricType beside metadata"
     value = data.get("value", "")
     if one.metric_type == "Utilization":
-        if not (_INTEGER.fullmatch(value) and 1 <= int(value) < 1 << 31):
+        if _per_cent(value) is None:
             yield f"{at}.metadata.value: {value!r} is no per cent; write a whole number from 1 on"
     elif one.metric_type == "AverageValue":
         try:
@@ -190,5 +196,8 @@ def _of_window(place: int, one: KedaTrigger, created: Instant, refused: list[str
     except TriggerError as error:
         refused.append(f"{at}: {error}")
         return ()
-    refused += [f"{at}: {text}" for text in window_of(rule, created).problems]
+    problems = window_of(rule, created).problems
+    refused += [f"{at}: {text}" for text in problems]
+    if problems:
+        return ()
     return (Trigger(place, "", _metadata(one), one.metric_type != "Value", CRON, rule),)

@@ -14,16 +14,17 @@ from kubetide.objects.scaled_objects import (
     FORCED,
     INACTIVE,
     PAUSED,
-    PAUSED_AT,
     PAUSED_DOWN,
     PAUSED_UP,
     READY,
     RESTS,
     conditions,
     faulty,
+    has_pause_at,
     is_annotated,
     needs_hpa,
-    paused_replicas,
+    pause_problems,
+    paused_size,
     replica_problems,
     trigger_problems,
 )
@@ -66,15 +67,13 @@ def _read(found: ScaledObject) -> Table:
 
 def _limits(found: ScaledObject) -> Limits:
     spec = found.spec
-    paused_at = paused_replicas(found)
-    size = int(paused_at) if paused_at is not None and paused_at.isdecimal() else None
     return Limits(
         minimum=spec.min_replica_count or 0,
         maximum=100 if spec.max_replica_count is None else spec.max_replica_count,
         idle=spec.idle_replica_count,
         cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
-        paused=paused_at is not None or is_annotated(found, PAUSED),
-        paused_at=size,
+        paused=has_pause_at(found) or is_annotated(found, PAUSED),
+        paused_at=paused_size(found),
         created=created_at(found.metadata.creation_timestamp),
         initial_cooldown=seconds(spec.initial_cooldown_period or 0),
         only_up=is_annotated(found, PAUSED_DOWN),
@@ -84,9 +83,7 @@ def _limits(found: ScaledObject) -> Limits:
 
 def _refusals(found: ScaledObject) -> Iterator[str]:
     """Yield what would change the sizes in a way that is not followed here."""
-    paused_at = paused_replicas(found)
-    if paused_at is not None and not paused_at.isdecimal():
-        yield f"annotation {PAUSED_AT} {paused_at!r}: write a number of replicas"
+    yield from pause_problems(found)
     if is_annotated(found, FORCED):
         yield f"annotation {FORCED}: is not read; leave it out"
     if (found.spec.advanced or {}).get("scalingModifiers"):
