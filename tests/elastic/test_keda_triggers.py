@@ -105,9 +105,10 @@ def test_what_is_wrong_with_a_trigger_is_named(given, words):
     assert words in "; ".join(given.refused)
 
 
-def test_a_custom_resource_needs_no_minimum():
+@pytest.mark.parametrize("kind", ["Rollout", "Deployment"])
+def test_a_custom_resource_needs_no_minimum(kind):
     """KEDA's webhook asks for one of Deployments and StatefulSets alone; the HPA has one pod at least."""
-    target = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "worker"}
+    target = {"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "name": "worker"}
     found = source(CPU, scaleTargetRef=target)
     assert (found.refused, found.least) == ((), 1)
 

@@ -186,7 +186,6 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     async def act(self, commands: Commands) -> list[Outcome]:
         """Start and stop targets; return the outcomes."""
-        self._hide()  # before a paused target gets its size: no autoscaler may take that away
         return await in_parallel(commands.writes, self._write, limit=_LIMIT)
 
     def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:
@@ -225,10 +224,6 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             if self.state.follows(answer.key):
                 self.shows.fallbacks[answer.key] = dict(fallbacks.get(answer.key, ()))
                 self.shows.show(self.state.sources[answer.key], answer.metrics)
-        self._hide()
-
-    def _hide(self) -> None:
-        """Show no HPA of objects that are gone, or not followed."""
         for key in [*self.shows.sources]:
             if key not in self.state.sources or not self.state.follows(key):
                 self.shows.hide(key)
