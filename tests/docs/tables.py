@@ -95,7 +95,9 @@ def module_table() -> str:
 def _first_sentence(path: Path) -> str:
     said = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
     first = " ".join(said.split())
-    return (first[:1].lower() + first[1:] if first[1:2].islower() else first).rstrip(".")
+    # "Returns" becomes "returns", but "HPA", "ScaledObjects" and "kube-scheduler" are names.
+    is_plain = first.split(" ")[0][1:].islower()
+    return (first[:1].lower() + first[1:] if is_plain else first).rstrip(".")
 
 
 def with_modules(page: str) -> str:
