@@ -46,7 +46,7 @@ def test_a_job_is_made_at_each_time_and_old_ones_go():
         assert await starts(world) == [20, 25, 30]
         status = (await world.get(CRON_JOBS, "tick"))["status"]
         assert "active" not in status
-        assert status["lastSuccessfulTime"] == "2026-03-02T00:30:31Z"
+        assert status["lastSuccessfulTime"] == "2026-03-02T00:30:32Z"
         reasons = await world.reasons()
         assert reasons.count("SuccessfulDelete") == reasons.count("SawCompletedJob") - 3 == 3
 

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.embedded.controllers.live import Failing
 from tests.embedded.controllers.workload_worlds import CONTAINERS, play
 
+from kubetide.embedded.controllers.workloads.job_backoff import Failures, backoff_of, finished_at
 from kubetide.embedded.controllers.workloads.job_plan import (
     FINALIZER,
-    backoff_of,
     format_indexes,
     parse_indexes,
 )
 from kubetide.objects.kinds import JOBS, PODS
-from kubetide.ports.errors import NotFound
+from kubetide.objects.pod import Pod
+from kubetide.ports.errors import Conflict, NotFound
 from kubetide.units.time import seconds
 
 
@@ -31,7 +34,7 @@ async def conditions(world, name="work"):
 
 
 def test_a_job_completes_when_enough_pods_have_succeeded():
-    """Five completions at two a time: three batches of pods, each counted once, then Complete."""
+    """Five completions at two a time: three batches of pods, each counted once within a second, then Complete."""
 
     async def body(world):
         await world.create(JOBS, "work", spec(completions=5, parallelism=2))
@@ -46,7 +49,7 @@ def test_a_job_completes_when_enough_pods_have_succeeded():
         status = (await world.get(JOBS, "work"))["status"]
         assert (status["succeeded"], status.get("active"), status.get("failed")) == (5, None, None)
         assert status["startTime"] == "2026-03-02T00:00:00Z"
-        assert status["completionTime"] == "2026-03-02T00:01:33Z"
+        assert status["completionTime"] == "2026-03-02T00:01:36Z"
         assert await conditions(world) == [
             ("SuccessCriteriaMet", "True", "CompletionsReached"),
             ("Complete", "True", "CompletionsReached"),
@@ -65,10 +68,10 @@ def test_a_job_fails_after_its_back_off_limit():
     async def body(world):
         failing = {"run-duration": "5s", "exit-code": "3"}
         await world.create(JOBS, "work", spec(annotations=failing, backoffLimit=2))
-        # Failures at 6 s, 10 s and 6 s later, 20 s and 6 s later.
+        # Failures at 6 s, 10 s and 6 s later, 20 s and 6 s later; each is noticed within a second.
         await world.sleep(21)
         assert (await world.get(JOBS, "work"))["status"].get("failed") == 1
-        await world.sleep(2)
+        await world.sleep(3)
         assert (await world.get(JOBS, "work"))["status"].get("failed") == 2
         await world.sleep(30)
         assert (await world.get(JOBS, "work"))["status"]["failed"] == 3
@@ -228,3 +231,53 @@ def test_indexes_read_as_they_were_written(indexes):
 def test_the_pause_doubles_up_to_ten_minutes(failures, pause_s):
     """Ten seconds after the first failure, doubled with each, at most ten minutes."""
     assert backoff_of(failures) == seconds(pause_s)
+
+
+def ended(second, phase="Failed"):
+    at = f"2026-03-02T00:00:{second:02}Z"
+    state = {"terminated": {"exitCode": 1, "finishedAt": at}}
+    return msgspec.convert(
+        {
+            "metadata": {"name": "p"},
+            "status": {"phase": phase, "containerStatuses": [{"name": "c", "state": state}]},
+        },
+        Pod,
+    )
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "failed", "count", "last"),
+    [
+        ([], [], 2, 5),
+        ([], [8, 7], 4, 8),
+        ([9], [], 0, None),
+        ([9], [8, 10, 12], 2, 12),
+        ([9], [8], 0, None),
+    ],
+)
+def test_a_success_begins_the_count_of_failures_anew(succeeded, failed, count, last):
+    """Those that ended after it count, by the times at which their containers ended."""
+    before = Failures(2, finished_at(ended(5)))
+    found = before.with_ends([ended(one) for one in succeeded], [ended(one) for one in failed])
+    assert found.in_a_row == count
+    if last is not None:
+        assert found.last == finished_at(ended(last))
+        assert found.due() == found.last + backoff_of(count)
+
+
+def test_a_status_that_cannot_be_written_counts_no_failure_twice():
+    """The back-off is that of one failure, though its first write was refused."""
+
+    async def body(world):
+        world.cluster.faults = failing
+        annotations = {"run-duration": "5s", "exit-code": "3"}
+        await world.create(JOBS, "work", spec(annotations=annotations, backoffLimit=2))
+        await world.sleep(18)
+        return failing.hits, len(await world.list(PODS))
+
+    def tells_a_failure(request):
+        told = (request.body or {}).get("status", {}) if request.kind is JOBS else {}
+        return failing.hits < 3 and bool((told.get("uncountedTerminatedPods") or {}).get("failed"))
+
+    failing = Failing(tells_a_failure, Conflict("the object has been modified"))
+    assert play(body) == (3, 2)

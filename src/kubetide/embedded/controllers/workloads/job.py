@@ -2,7 +2,10 @@
 
 Both modes of completion, parallelism, the back-off limit, the deadline, suspension and the
 removal of finished Jobs after their time to live. Not done: pod failure policies, success policies
-and back-off limits per index. Source: kube-controller-manager v1.36.
+and back-off limits per index.
+
+What pods do, and what the status says, is acted on a second later, together with what else happens until then; a
+new Job or another spec at once. Source: kube-controller-manager v1.36.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from collections.abc import Sequence
 from kubetide.acting import EventWriter
 from kubetide.embedded.controllers.work_queue import WorkQueue
 from kubetide.embedded.controllers.workloads.deletion_order import removal_order
+from kubetide.embedded.controllers.workloads.job_backoff import Failures
 from kubetide.embedded.controllers.workloads.job_plan import (
     FINALIZER,
     INDEX,
     Ending,
     Tally,
-    backoff_of,
+    after_release,
     deadline_of,
     desired_active,
     ending_of,
@@ -29,6 +33,7 @@ from kubetide.embedded.controllers.workloads.job_plan import (
     status_of,
     surplus_indexed,
     tally,
+    with_change,
 )
 from kubetide.embedded.controllers.workloads.owned_pods import PodIndex, follow
 from kubetide.embedded.controllers.workloads.templates import owner_reference, pod_from_template, to_json
@@ -42,10 +47,12 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.units.patch import merge_diff
 from kubetide.units.seeds import name_suffix
-from kubetide.units.time import Instant, after, minutes
+from kubetide.units.time import Instant, after, minutes, seconds
 from kubetide.watching import Informer
 
 _EXPECTATION_LIFE = minutes(5)
+_BATCH = seconds(1)
+"""Upstream's SyncJobBatchPeriod."""
 
 
 class JobController:
@@ -74,8 +81,10 @@ class JobController:
         self._expected: dict[Key, dict[Key, Instant]] = {}
         """By Job: pods that were made and that the cache has not shown, and until when that is believed."""
         self._drawn: dict[str, int] = {}
-        self._failures: dict[str, tuple[int, Instant]] = {}
-        """By uid of a Job: failures since the last success, and when the last one was noticed."""
+        self._failures: dict[str, Failures] = {}
+        """By uid of a Job; of the ends that its status tells."""
+        self._released: dict[Key, set[str]] = {}
+        """By Job: uids of pods whose finalizer was taken off and that the cache shows with it."""
 
     async def run(self) -> None:
         """Work until cancelled. The informers are run by whoever made them."""
@@ -94,11 +103,20 @@ class JobController:
             self._expected.pop(key, None)
             self._drawn.pop(old.metadata.uid, None)
             self._failures.pop(old.metadata.uid, None)
+            self._released.pop(key, None)
             self._queue.forget(key)
             for pod in self._index.owned_by(old.metadata.uid).pods:
                 self._orphans.add(pod)
-        if new is not None:
+            old = None
+        if new is None:
+            return
+        if old is None or old.metadata.generation != new.metadata.generation or finished_as(new):
             self._queue.add(key)
+        else:
+            self._add_batched(key)
+
+    def _add_batched(self, key: Key) -> None:
+        self._queue.add_at(key, after(self._clock.now(), _BATCH))
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         shown = new or old
@@ -107,11 +125,20 @@ class JobController:
             return
         job_key = key[0], owner.name
         self._expected.get(job_key, {}).pop(key, None)
+        if shown is not None and (new is None or not is_tracked(new)):
+            self._forget_released(job_key, shown.metadata.uid)
         job = self._jobs.objects.get(job_key)
         if job is not None and job.metadata.uid == owner.uid:
-            self._queue.add(job_key)
+            self._add_batched(job_key)
         elif new is not None and is_tracked(new):
             self._orphans.add(key)
+
+    def _forget_released(self, job_key: Key, uid: str) -> None:
+        released = self._released.get(job_key)
+        if released is not None:
+            released.discard(uid)
+            if not released:
+                del self._released[job_key]
 
     async def _release_orphan(self, key: Key) -> None:
         pod = self._pods.objects.get(key)
@@ -136,14 +163,19 @@ class JobController:
             await self._remove_when_due(key, job)
             return
         now = self._clock.now()
-        found = tally(job, pods)
-        self._note_failures(job, found, now)
+        found = tally(job, pods, self._released.get(key, ()))
+        uid = job.metadata.uid
+        failures = self._failures.get(uid, Failures()).with_ends(found.new_successes, found.new_failures)
         ending = ending_of(job, found, now)
         if job.metadata.deletion_timestamp is None and self._has_seen_its_pods(key):
-            await self._manage(key, job, found, ending)
-        await self._write_status(key, job, found, ending, now)
-        for pod in found.to_release:
-            await self._untrack(pod)
+            found = with_change(found, await self._manage(key, job, found, ending, failures))
+        job = await self._write_status(key, job, found, ending, now)
+        # Kept when the ends are written: else they are noticed again.
+        self._failures[uid] = failures
+        if found.to_release:
+            for pod in found.to_release:
+                await self._release(key, pod)
+            await self._write_status(key, job, after_release(found), ending, now)
         due = deadline_of(job)
         if due is not None and ending is None:
             self._queue.add_at(key, due)
@@ -159,14 +191,6 @@ class JobController:
         self._queue.add_at(key, last)
         return False
 
-    def _note_failures(self, job: Job, found: Tally, now: Instant) -> None:
-        uid = job.metadata.uid
-        if found.new_failures:
-            before = 0 if found.new_successes else self._failures.get(uid, (0, now))[0]
-            self._failures[uid] = before + found.new_failures, now
-        elif found.new_successes:
-            self._failures.pop(uid, None)
-
     async def _remove_when_due(self, key: Key, job: Job) -> None:
         due = removal_due(job)
         if due is None or job.metadata.deletion_timestamp is not None:
@@ -181,11 +205,14 @@ class JobController:
         except (NotFound, Conflict):
             return
 
-    async def _manage(self, key: Key, job: Job, found: Tally, ending: Ending | None) -> None:
+    async def _manage(
+        self, key: Key, job: Job, found: Tally, ending: Ending | None, failures: Failures
+    ) -> int:
+        """Make or delete pods, and return how many more there are now."""
         if ending is not None:
             # Those of a failed Job count as failures, those that a complete one has left over do not.
             await self._delete(job, found.active, counted=ending.type == "Failed")
-            return
+            return -len(found.active)
         indexed = job.spec.completion_mode == "Indexed"
         surplus = surplus_indexed(job, found) if indexed else []
         desired = desired_active(job, found)
@@ -194,16 +221,19 @@ class JobController:
             remaining = [pod for pod in found.active if pod not in surplus]
             surplus += removal_order(remaining, {}, self._clock.now())[: count - desired]
         if surplus:
-            await self._delete(job, surplus[: most_at_once(len(surplus))], counted=False)
-        elif count < desired:
-            failures, last = self._failures.get(job.metadata.uid, (0, Instant(0)))
-            due = after(last, backoff_of(failures))
-            if due > self._clock.now():
-                self._queue.add_at(key, due)
-                return
+            going = surplus[: most_at_once(len(surplus))]
+            await self._delete(job, going, counted=False)
+            return -len(going)
+        if count < desired:
+            due, now = failures.due(), self._clock.now()
+            if due > now:
+                self._queue.add_at(key, max(due, after(now, _BATCH)))
+                return 0
             missing = most_at_once(desired - count)
             indexes: Sequence[int | None] = new_indexes(job, found, missing) if indexed else [None] * missing
             await self._create(key, job, indexes)
+            return len(indexes)
+        return 0
 
     async def _create(self, key: Key, job: Job, indexes: Sequence[int | None]) -> None:
         meta = job.metadata
@@ -261,6 +291,16 @@ class JobController:
             message = f"Deleted pod: {meta.name}"
             await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulDelete", message)
 
+    async def _release(self, key: Key, pod: Pod) -> None:
+        """Take the finalizer off a pod whose end the status tells. Raises ApiError."""
+        uid = pod.metadata.uid
+        self._released.setdefault(key, set()).add(uid)
+        try:
+            await self._untrack(pod)
+        except ApiError:
+            self._forget_released(key, uid)
+            raise
+
     async def _untrack(self, pod: Pod) -> None:
         """Take the finalizer off, if the pod is still this one."""
         meta = pod.metadata
@@ -277,17 +317,18 @@ class JobController:
 
     async def _write_status(
         self, key: Key, job: Job, found: Tally, ending: Ending | None, now: Instant
-    ) -> None:
+    ) -> Job:
+        """Write what the status says now, and return the Job with it."""
         status = status_of(job, found, ending, now)
         # The counts build on those that were read, so they hold for that version only.
         difference = merge_diff(to_json(job.status), to_json(status))
         if not difference:
-            return
+            return job
         patch: Json = {
             "metadata": {"resourceVersion": job.metadata.resource_version},
             "status": difference,
         }
-        await self._cluster.patch(JOBS, key[1], patch, namespace=key[0], subresource="status")
+        written = await self._cluster.patch(JOBS, key[1], patch, namespace=key[0], subresource="status")
         said = {condition.type: condition.status for condition in job.status.conditions or ()}
         for condition in status.conditions or ():
             if said.get(condition.type) == condition.status:
@@ -299,3 +340,4 @@ class JobController:
                 await self._events.record(JOBS, job.metadata, "Normal", "Completed", "Job completed")
             elif condition.type == "Failed":
                 await self._events.record(JOBS, job.metadata, "Warning", condition.reason, condition.message)
+        return written

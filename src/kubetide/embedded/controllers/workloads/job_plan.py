@@ -9,20 +9,18 @@ Source: kube-controller-manager v1.36, job_controller.go, tracking with finalize
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from kubetide.embedded.controllers.workloads.owned_pods import is_active, is_ready
 from kubetide.objects.batch import Job, JobStatus, UncountedTerminatedPods
 from kubetide.objects.meta import Condition
 from kubetide.objects.pod import Pod, is_finished
-from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes, parse_rfc3339, seconds
+from kubetide.units.time import Instant, after, format_rfc3339, parse_rfc3339, seconds
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 _BURST = 500
-_FIRST_PAUSE = seconds(10)
-_LONGEST_PAUSE = minutes(10)
 _MOST_UNCOUNTED = 500
 
 
@@ -34,24 +32,26 @@ class Tally:
         active: Pods that work or wait to.
         terminating: How many are being deleted and have not ended.
         succeeded, failed: How many ended well and badly, counted and not yet counted together.
-        new_failures: How many of the failed were not noticed before.
+        new_failures, new_successes: Pods whose end was not noticed before.
         noticed: What ``uncountedTerminatedPods`` is to say.
         flushed_succeeded, flushed_failed: What is to be added to the counts.
         to_release: Pods whose end is noticed and that still carry the finalizer.
         done_indexes: The completed indexes of an Indexed Job.
+        change: How many pods this sync has made, less those that it has deleted.
     """
 
     active: tuple[Pod, ...]
     terminating: int
     succeeded: int
     failed: int
-    new_failures: int
-    new_successes: int
+    new_failures: tuple[Pod, ...]
+    new_successes: tuple[Pod, ...]
     noticed: UncountedTerminatedPods
     flushed_succeeded: int
     flushed_failed: int
     to_release: tuple[Pod, ...]
     done_indexes: frozenset[int]
+    change: int = 0
 
     @property
     def is_settled(self) -> bool:
@@ -65,24 +65,45 @@ class Tally:
         )
 
 
+def with_change(found: Tally, change: int) -> Tally:
+    """Return where the Job stands when this sync has made so many pods, or deleted them where it is negative."""
+    return replace(found, change=change, terminating=found.terminating - min(change, 0))
+
+
+def after_release(found: Tally) -> Tally:
+    """Return where the Job stands once the noticed pods have been let go: they are counted."""
+    return replace(
+        found,
+        noticed=UncountedTerminatedPods(),
+        flushed_succeeded=len(found.noticed.succeeded or ()),
+        flushed_failed=len(found.noticed.failed or ()),
+        to_release=(),
+    )
+
+
 def is_tracked(pod: Pod) -> bool:
     """Return whether the pod carries the finalizer of its Job."""
     return FINALIZER in (pod.metadata.finalizers or ())
 
 
-def tally(job: Job, pods: Sequence[Pod]) -> Tally:
-    """Return where the Job stands; ``pods`` are those it owns, those that end included."""
+def tally(job: Job, pods: Sequence[Pod], released: Collection[str] = ()) -> Tally:
+    """Return where the Job stands.
+
+    Args:
+        pods: Those it owns, those that end included.
+        released: Uids of pods whose finalizer has been taken off, which the cache may not show yet.
+    """
     status = job.status
     old = status.uncounted_terminated_pods or UncountedTerminatedPods()
-    tracked = {pod.metadata.uid: pod for pod in pods if is_tracked(pod)}
+    tracked = {pod.metadata.uid: pod for pod in pods if is_tracked(pod) and pod.metadata.uid not in released}
     still_good = [uid for uid in old.succeeded or () if uid in tracked]
     still_bad = [uid for uid in old.failed or () if uid in tracked]
     free = max(_MOST_UNCOUNTED - len(still_good) - len(still_bad), 0)
     fresh = [pod for uid, pod in tracked.items() if uid not in still_good and uid not in still_bad]
-    all_good = [pod.metadata.uid for pod in fresh if pod.status.phase == "Succeeded"]
-    all_bad = [pod.metadata.uid for pod in fresh if _has_failed(pod)]
-    good = all_good[:free]
-    bad = all_bad[: free - len(good)]
+    all_good = [pod for pod in fresh if pod.status.phase == "Succeeded"]
+    all_bad = [pod for pod in fresh if _has_failed(pod)]
+    good = [pod.metadata.uid for pod in all_good[:free]]
+    bad = [pod.metadata.uid for pod in all_bad[: free - len(good)]]
     noticed = UncountedTerminatedPods(
         succeeded=(*still_good, *good) or None, failed=(*still_bad, *bad) or None
     )
@@ -101,8 +122,8 @@ def tally(job: Job, pods: Sequence[Pod]) -> Tally:
         terminating=sum(pod.metadata.deletion_timestamp is not None and not is_finished(pod) for pod in pods),
         succeeded=succeeded,
         failed=status.failed + len(old.failed or ()) + len(all_bad),
-        new_failures=len(all_bad),
-        new_successes=len(all_good),
+        new_failures=tuple(all_bad),
+        new_successes=tuple(all_good),
         noticed=noticed,
         flushed_succeeded=len(old.succeeded or ()) - len(still_good),
         flushed_failed=len(old.failed or ()) - len(still_bad),
@@ -195,13 +216,6 @@ def removal_due(job: Job) -> Instant | None:
 # ── pods ──
 
 
-def backoff_of(failures_in_a_row: int) -> Duration:
-    """Return how long no new pod is made after a failure."""
-    if failures_in_a_row <= 0:
-        return Duration(0)
-    return Duration(min(_FIRST_PAUSE << min(failures_in_a_row - 1, 10), _LONGEST_PAUSE))
-
-
 def desired_active(job: Job, found: Tally) -> int:
     """Return how many pods should be at work."""
     spec = job.spec
@@ -263,7 +277,7 @@ def status_of(job: Job, found: Tally, ending: Ending | None, now: Instant) -> Jo
         completion_time=format_rfc3339(now)
         if over and ending is not None and ending.type == "Complete"
         else None,
-        active=len(found.active),
+        active=len(found.active) + found.change,
         ready=sum(is_ready(pod) for pod in found.active),
         terminating=found.terminating,
         succeeded=found.succeeded if indexed else old.succeeded + found.flushed_succeeded,
