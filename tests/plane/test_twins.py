@@ -26,7 +26,7 @@ DIFFERENT = {
     (
         "Pod",
         "spec.tolerations",
-    ): "no pod is taken off a node by taints, so none gets a toleration with seconds",
+    ): "the tolerations that each pod gets by default are taken for granted and not written",
     ("Pod", "spec.serviceAccount"): "the plane here runs without what gives pods their account",
     ("Pod", "spec.serviceAccountName"): "the plane here runs without what gives pods their account",
     ("Pod", "status.conditions"): "that a gate holds a pod is said by the scheduler",

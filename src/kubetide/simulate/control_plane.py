@@ -20,6 +20,7 @@ from kubetide.embedded.controllers import (
     ResourceClaimController,
     Scheduler,
     StatefulSetController,
+    TaintEvictionController,
     VolumeCache,
     VolumeController,
 )
@@ -156,6 +157,7 @@ class ControlPlane:
                 deployments=self.deployments,
                 stateful_sets=self.stateful_sets,
             ).run(),
+            TaintEvictionController(cluster, clock, pods=pods, nodes=nodes).run(),
             volumes.run(),
             VolumeController(cluster, clock, volumes=volumes, pods=pods, nodes=nodes).run(),
             devices.run(),

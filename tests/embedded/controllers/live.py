@@ -15,6 +15,7 @@ from kubetide.embedded.controllers import (
     ReplicaSetController,
     ResourceClaimController,
     Scheduler,
+    TaintEvictionController,
     VolumeCache,
     VolumeController,
 )
@@ -118,6 +119,7 @@ class Live:
                 devices=self.devices,
                 writes_events=self.writes_events,
             ),
+            "taints": partial(TaintEvictionController, cluster, clock, pods=pods, nodes=self.nodes),
             "claims": partial(ResourceClaimController, cluster, clock, devices=self.devices, pods=pods),
             "volumes": partial(
                 VolumeController, cluster, clock, volumes=self.volumes, pods=pods, nodes=self.nodes

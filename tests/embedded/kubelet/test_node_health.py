@@ -12,18 +12,21 @@ from kubetide.units.time import seconds
 
 @pytest.mark.parametrize(("health", "taint"), [("False", "not-ready"), ("Unknown", "unreachable")])
 def test_an_unhealthy_node_is_tainted_and_loses_its_pods_readiness(health, taint):
-    """The node's Ready condition, its taint and its pods' Ready condition fall, and rise again on recovery."""
+    """The node's Ready condition, its taints and its pods' Ready condition fall, and rise again on recovery."""
 
     async def body(world):
         await world.add_node()
         await world.add_pod()
+        await world.at(19)
+        await world.add_node("n2")
         await world.at(20)
         await world.pool.fail_node("n1", health)
         await world.at(21)
         node = await world.cluster.get(NODES, "n1")
         assert node_condition(node, "Ready").status == health
         assert [(each.key, each.effect) for each in node.spec.taints] == [
-            (f"node.kubernetes.io/{taint}", "NoSchedule")
+            (f"node.kubernetes.io/{taint}", "NoSchedule"),
+            (f"node.kubernetes.io/{taint}", "NoExecute"),
         ]
         assert await world.ready() == "False"
         await world.add_pod("late")
@@ -40,6 +43,55 @@ def test_an_unhealthy_node_is_tainted_and_loses_its_pods_readiness(health, taint
         assert await world.ready("late") == "True"
 
     play(body)
+
+
+async def evicting(world):
+    """Return the names of the nodes whose pods are evicted."""
+    nodes = (await world.cluster.list(NODES)).items
+    return [
+        node.metadata.name
+        for node in nodes
+        if any(taint.effect == "NoExecute" for taint in node.spec.taints or ())
+    ]
+
+
+def test_nothing_is_evicted_while_no_node_is_ready():
+    """The evicting taint goes when the last node is lost, and comes back for the others when one recovers."""
+
+    async def body(world):
+        found = []
+        for name in ("n1", "n2"):
+            await world.add_node(name)
+        await world.at(1)
+        for second, act in (
+            (10, world.pool.fail_node("n1")),
+            (20, world.pool.fail_node("n2")),
+            (30, world.pool.recover_node("n2")),
+            (40, world.pool.recover_node("n1")),
+        ):
+            await world.at(second)
+            await act
+            await world.at(second + 1)
+            found.append(await evicting(world))
+        return found
+
+    assert play(body) == [["n1"], [], ["n1"], []]
+
+
+def test_a_node_that_joins_lets_evictions_begin():
+    """The only node is lost: its pods stay until there is another that is Ready."""
+
+    async def body(world):
+        await world.add_node("n1")
+        await world.at(1)
+        await world.pool.fail_node("n1")
+        await world.at(60)
+        before = await evicting(world)
+        await world.add_node("n2")
+        await world.at(61)
+        return before, await evicting(world)
+
+    assert play(body) == ([], ["n1"])
 
 
 def test_recovery_makes_ready_only_what_was_ready():

@@ -6,6 +6,7 @@ from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
 from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
 from kubetide.embedded.controllers.scheduling.scheduler import Scheduler
 from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
+from kubetide.embedded.controllers.taint_eviction import TaintEvictionController
 from kubetide.embedded.controllers.volumes import VolumeController
 from kubetide.embedded.controllers.workloads.cronjob import CronJobController
 from kubetide.embedded.controllers.workloads.daemonset import DaemonSetController
@@ -28,6 +29,7 @@ __all__ = [
     "ResourceClaimController",
     "Scheduler",
     "StatefulSetController",
+    "TaintEvictionController",
     "VolumeCache",
     "VolumeController",
 ]

@@ -25,6 +25,7 @@ Do = Literal[
     "regain",
     "heartbeat",
     "renew",
+    "settle evictions",
     "resize",
     "resized",
 ]

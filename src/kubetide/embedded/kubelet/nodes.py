@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Literal
 
-from kubetide.embedded.kubelet.statuses import node_heartbeat, node_ready_conditions, node_taints
+from kubetide.embedded.kubelet.disruption_modes import evicting
+from kubetide.embedded.kubelet.statuses import (
+    node_heartbeat,
+    node_ready_conditions,
+    node_taints,
+    with_eviction,
+)
+from kubetide.objects.base import Json
 from kubetide.objects.kinds import LEASES, NAMESPACES, NODES
 from kubetide.objects.node import Node, internal_ip
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.scheduling.pods.resources import node_allocatable
-from kubetide.units.time import format_rfc3339_micro
+from kubetide.units.time import Instant, format_rfc3339_micro
 from kubetide.watching import Informer
 
 Health = Literal["True", "False", "Unknown"]
@@ -33,6 +41,7 @@ class NodeKeeper:
         self._nodes = nodes
         self._animates = animates
         self._failing: dict[str, Health] = {}
+        self._silent: set[str] = set()
 
     def has(self, name: str) -> bool:
         """Return whether the node exists."""
@@ -54,12 +63,21 @@ class NodeKeeper:
         return {} if node is None else node_allocatable(node)
 
     def is_failing(self, name: str) -> bool:
-        """Return whether the node was made unhealthy."""
-        return name in self._failing
+        """Return whether the node was made unhealthy, or has fallen silent."""
+        return name in self._failing or name in self._silent
+
+    def has_lost_nodes(self) -> bool:
+        """Return whether there are nodes that were made unhealthy."""
+        return bool(self._failing)
 
     def forget(self, name: str) -> None:
         """Forget a node that is gone."""
         self._failing.pop(name, None)
+        self._silent.discard(name)
+
+    def silence(self, name: str) -> None:
+        """Write nothing about the node from now on, and let no pod of it end."""
+        self._silent.add(name)
 
     async def set_health(self, name: str, health: Health) -> None:
         """Write the node's Ready condition and its taint. Raises NotFound, and other errors of the port."""
@@ -67,22 +85,42 @@ class NodeKeeper:
             self._failing.pop(name, None)
         else:
             self._failing[name] = health
-        while True:
-            node = await self._cluster.get(NODES, name)
-            raw = await self._cluster.get(NODES.untyped, name)
-            now = self._clock.now()
-            taints = node_taints(list(raw.get("spec", {}).get("taints") or ()), health, now)
-            conditions = node_ready_conditions(node.status.conditions or (), health, now)
-            version = {"resourceVersion": raw["metadata"]["resourceVersion"]}
+        await self._change_taints(name, lambda taints, now: node_taints(taints, health, now))
+        node = await self._cluster.get(NODES, name)
+        conditions = node_ready_conditions(node.status.conditions or (), health, self._clock.now())
+        await self._cluster.patch(NODES, name, {"status": {"conditions": conditions}}, subresource="status")
+
+    async def settle_evictions(self) -> bool:
+        """Give the nodes that were made unhealthy the taint that evicts their pods, or take it off while too many are.
+
+        Return whether all could be written.
+        """
+        for name, evicts in evicting(self._nodes.objects.values(), self._failing).items():
+            health = self._failing.get(name)
+            if evicts is None or health is None:
+                continue
             try:
-                await self._cluster.patch(
-                    NODES, name, {"metadata": version, "spec": {"taints": taints or None}}
-                )
+                await self._change_taints(name, partial(with_eviction, health, evicts))
+            except NotFound:
+                continue
+            except ApiError:
+                return False
+        return True
+
+    async def _change_taints(self, name: str, change: Callable[[list[Json], Instant], list[Json]]) -> None:
+        """Change the taints of a node as it is now. Raises NotFound, and other errors of the port."""
+        while True:
+            raw = await self._cluster.get(NODES.untyped, name)
+            before: list[Json] = raw.get("spec", {}).get("taints") or []
+            taints = change([*before], self._clock.now())
+            if taints == before:
+                return
+            version = {"resourceVersion": raw["metadata"]["resourceVersion"]}
+            patch = {"metadata": version, "spec": {"taints": taints or None}}
+            try:
+                await self._cluster.patch(NODES, name, patch)
             except Conflict:
                 continue
-            await self._cluster.patch(
-                NODES, name, {"status": {"conditions": conditions}}, subresource="status"
-            )
             return
 
     async def confirm_statuses(self) -> None:
@@ -129,5 +167,5 @@ class NodeKeeper:
         return [
             node
             for (_, name), node in sorted(self._nodes.objects.items(), key=lambda item: item[0])
-            if name not in self._failing and self._animates(node)
+            if not self.is_failing(name) and self._animates(node)
         ]

@@ -1,8 +1,8 @@
 """The kubelets of all animated nodes as one client of the Cluster port.
 
-A pod's life is a handful of steps, each an entry of one agenda: the containers run, the pod is
-ready, a container is started again, the containers have ended. Each step is one status patch (the
-last one a deletion). Steps are written one after another, in the order in which they are due.
+A pod's life is a handful of steps, each an entry of one agenda: the containers run, the pod is ready, a container is
+started again, the containers have ended. Each step is one status patch (the last one a deletion). Steps are written
+one after another, in the order in which they are due.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Literal
 
 from kubetide.embedded.agenda import Agenda
 from kubetide.embedded.kubelet.crashes import Crashes
+from kubetide.embedded.kubelet.disruption_modes import is_ready
 from kubetide.embedded.kubelet.endings import Ending, ending_of
 from kubetide.embedded.kubelet.life import Do, Life, Step
 from kubetide.embedded.kubelet.nodes import NodeKeeper
@@ -109,11 +110,10 @@ class KubeletPool:
 
     async def run(self) -> None:
         """Let pods live until cancelled."""
-        now = self._clock.now()
         if self._heartbeat:
-            self._agenda.put(after(now, self._heartbeat), Step("heartbeat"))
+            self._agenda.put(after(self._clock.now(), self._heartbeat), Step("heartbeat"))
         if self._lease_renewal:
-            self._agenda.put(now, Step("renew"))
+            self._agenda.put(self._clock.now(), Step("renew"))
         await self._agenda.run(self._do)
 
     # ── faults ──────────────────────────────────────────────────────────────────────────────────
@@ -121,8 +121,8 @@ class KubeletPool:
     def crash(self, key: Key, *, container: str = "", reason: str = "Error", exit_code: int = 1) -> None:
         """End a container (empty: the first) of a running pod; it is started again, later each time.
 
-        Does nothing to a pod that does not run here or is being started again. The first start
-        follows at once, the next ones after 10 s, 20 s and so on up to 5 min.
+        Does nothing to a pod that does not run here or is being started again. The first start follows at once, the
+        next ones after 10 s, 20 s and so on up to 5 min.
         """
         life, pod = self._lives.get(key), self._pods.objects.get(key)
         if life is None or pod is None or life.started is None or life.stopping or life.restarting:
@@ -139,11 +139,15 @@ class KubeletPool:
         """End a container (empty: the first) as the kernel does when memory passes the limit."""
         self.crash(key, container=container, reason="OOMKilled", exit_code=137)
 
-    async def fail_node(self, name: str, health: Literal["False", "Unknown"] = "Unknown") -> None:
-        """Make a node unhealthy: its Ready condition and taint, and Ready=False on its pods.
+    def silence_node(self, name: str) -> None:
+        """Let a node's kubelet fall silent, where somebody else writes that the node is lost."""
+        self._keeper.silence(name)
 
-        ``False`` is a kubelet that says so itself, ``Unknown`` one that is silent. Until
-        ``recover_node`` no step of its pods is done. Raises NotFound.
+    async def fail_node(self, name: str, health: Literal["False", "Unknown"] = "Unknown") -> None:
+        """Make a node unhealthy: its Ready condition and taints, and Ready=False on its pods.
+
+        ``False`` is a kubelet that says so itself, ``Unknown`` one that is silent. Until ``recover_node`` no step of its
+        pods is done, and those that the control plane evicts stay on their way out. Raises NotFound.
         """
         await self._keeper.set_health(name, health)
         for key in list(self._on_node.get(name, ())):
@@ -152,6 +156,11 @@ class KubeletPool:
     async def recover_node(self, name: str) -> None:
         """Make a node healthy again; its pods go on where they were. Raises NotFound."""
         await self._keeper.set_health(name, "True")
+        self.resume_node(name)
+
+    def resume_node(self, name: str) -> None:
+        """Let a kubelet that fell silent speak again; its pods go on where they were."""
+        self._keeper.forget(name)
         now = self._clock.now()
         for key in list(self._on_node.get(name, ())):
             life = self._lives[key]
@@ -167,6 +176,8 @@ class KubeletPool:
 
     def _node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
         name = key[1]
+        if self._keeper.has_lost_nodes() and is_ready(old) != is_ready(new):
+            self._agenda.put(self._clock.now(), Step("settle evictions"))
         if new is None:
             self._keeper.forget(name)
             self._timing.forget(name)
@@ -270,6 +281,10 @@ class KubeletPool:
         if step.do == "heartbeat":
             await self._keeper.confirm_statuses()
             self._agenda.put(after(self._clock.now(), self._heartbeat), step)
+            return
+        if step.do == "settle evictions":
+            if not await self._keeper.settle_evictions():
+                self._agenda.put(after(self._clock.now(), _RETRY), step)
             return
         if step.do == "renew":
             await self._keeper.renew_leases()

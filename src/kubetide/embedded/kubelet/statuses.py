@@ -10,7 +10,7 @@ import msgspec
 
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Condition
-from kubetide.objects.pod import Container, Pod
+from kubetide.objects.pod import Container, Pod, pod_condition
 from kubetide.units.seeds import uuid_of
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -34,6 +34,10 @@ class Lives:
     started: Instant
     restarts: Mapping[str, int]
     ended: Mapping[str, Json] = field(default_factory=dict)
+
+
+_OF_HEALTH = {"False": NOT_READY_TAINT, "Unknown": UNREACHABLE_TAINT}
+"""By the status of a node's Ready condition, the key of its taints."""
 
 
 def running_status(
@@ -173,15 +177,12 @@ def finished_status(pod: Pod, lives: Lives, *, exit_code: int, now: Instant) -> 
 def unready_condition_status(pod: Pod, now: Instant) -> Json:
     """The change of status when the control plane loses a pod's node: only the Ready condition falls.
 
-    Source: node lifecycle controller v1.36.
+    Source: node lifecycle controller v1.36, MarkPodsNotReady: the condition's reason stays as it was.
     """
-    at = format_rfc3339(now)
-    return {
-        "conditions": [
-            *_without(pod, ("Ready",)),
-            {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": at},
-        ]
-    }
+    ready = pod_condition(pod, "Ready")
+    before: Json = {} if ready is None else msgspec.to_builtins(ready)
+    fallen = {**before, "type": "Ready", "status": "False", "lastTransitionTime": format_rfc3339(now)}
+    return {"conditions": [*_without(pod, ("Ready",)), fallen]}
 
 
 def node_heartbeat(conditions: tuple[Condition, ...], now: Instant) -> list[Json]:
@@ -219,14 +220,28 @@ def node_ready_conditions(conditions: tuple[Condition, ...], status: str, now: I
 def node_taints(taints: list[Json], status: str, now: Instant) -> list[Json]:
     """Return the node's taints for that Ready status; unrelated taints stay.
 
-    Source: node lifecycle controller v1.36: not-ready for False, unreachable for Unknown, both
-    NoSchedule. The NoExecute pair, which evicts pods after their toleration, is not set.
+    Source: node lifecycle controller v1.36: not-ready for False, unreachable for Unknown, with NoSchedule. That with
+    NoExecute follows (``with_eviction``).
     """
-    result = [taint for taint in taints if taint.get("key") not in {NOT_READY_TAINT, UNREACHABLE_TAINT}]
-    key = {"True": "", "False": NOT_READY_TAINT, "Unknown": UNREACHABLE_TAINT}[status]
-    if key:
-        result.append({"key": key, "effect": "NoSchedule", "timeAdded": format_rfc3339(now)})
+    result = [taint for taint in taints if taint.get("key") not in _OF_HEALTH.values()]
+    if status in _OF_HEALTH:
+        result.append(_taint(status, "NoSchedule", now))
     return result
+
+
+def with_eviction(status: str, evicts: bool, taints: list[Json], now: Instant) -> list[Json]:
+    """Return the node's taints with that which evicts pods at this Ready status, or without it."""
+    new = _taint(status, "NoExecute", now)
+    known = [
+        taint for taint in taints if (taint.get("key"), taint.get("effect")) == (new["key"], "NoExecute")
+    ]
+    if bool(known) == evicts:
+        return taints
+    return [*taints, new] if evicts else [taint for taint in taints if taint not in known]
+
+
+def _taint(status: str, effect: str, now: Instant) -> Json:
+    return {"key": _OF_HEALTH[status], "effect": effect, "timeAdded": format_rfc3339(now)}
 
 
 def _without(pod: Pod, kinds: Collection[str]) -> list[Json]:
