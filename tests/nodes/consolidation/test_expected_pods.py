@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.nodes import frozen
 from tests.nodes.consolidation.fleet import Fleet, priced
 
-from kubetide.nodes.consolidation.expected_pods import Change, greatest_rise
+from kubetide.nodes.consolidation.expected_pods import Change, greatest_rise, usual_rise
 from kubetide.nodes.state import Gone
 from kubetide.scheduling import classify_unbound
 from kubetide.units.time import after, before, format_rfc3339, minutes, seconds
@@ -99,3 +99,39 @@ def test_no_period_had_a_greater_rise(steps):
     found = greatest_rise(changes)
     assert sum(cpus(found)) >= max(0, greatest)
     assert bool(found) == (greatest > 0)
+
+
+def usual(*minutes_in, horizon=15):
+    """Return how many pods are usual half an hour after the start, where one came in each of these minutes, and stayed."""
+    changes = [change(60 * at + 30, 1, 500, f"p{at}") for at in sorted(minutes_in)]
+    return len(usual_rise(changes, after(frozen.START, minutes(30)), minutes(horizon)))
+
+
+def test_what_comes_in_most_quarters_of_an_hour_is_usual():
+    """One pod in half an hour is not, unless nearly all stretches have it; three pods in ten minutes are the most, and one is usual."""
+    assert usual(25) == usual(3) == 0
+    assert usual(15) == 1
+    assert usual(5, 20) == 1
+    assert usual(0, 5, 10, 15, 20, 25) == 3
+    assert usual(0, 1, 2, 20) == 1
+    assert usual(*range(30), horizon=2) == 2
+
+
+def test_what_is_usual_ends_with_the_window():
+    """A longer time than that of the memory counts as all of it; no time at all leaves nothing to expect."""
+    assert usual(0, 29, horizon=300) == 2
+    assert usual(*range(30), horizon=0) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 1799), st.sampled_from([-1, 1])), max_size=20), st.integers(1, 30))
+def test_half_of_all_stretches_have_the_usual_rise(events, horizon):
+    """And so the rise of the other half is not greater."""
+    events = sorted(events)
+    changes = [change(at, sign, 500, f"p{number}") for number, (at, sign) in enumerate(events)]
+    found = len(usual_rise(changes, after(frozen.START, minutes(30)), minutes(horizon)))
+    rises = []
+    for begin in range(0, 1801 - 60 * horizon, 60):
+        signs = [sign for at, sign in events if begin <= at < begin + 60 * horizon]
+        rises.append(max([0, *(sum(signs[:end]) for end in range(len(signs) + 1))]))
+    assert 2 * sum(rise >= found for rise in rises) >= len(rises)
+    assert 2 * sum(rise <= found for rise in rises) >= len(rises)

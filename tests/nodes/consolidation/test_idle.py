@@ -8,9 +8,9 @@ from tests.nodes import frozen
 from tests.nodes.consolidation.fleet import Fleet, priced
 
 from kubetide.nodes.consolidation.idle import KEPT
+from kubetide.nodes.consolidation.memory import GonePod
 from kubetide.nodes.explain.answers import explain_node
-from kubetide.nodes.state import Gone
-from kubetide.units.time import before, format_rfc3339, minutes
+from kubetide.units.time import before, format_rfc3339, minutes, seconds
 
 SMALL = ("small", 4, 0.2)
 
@@ -26,12 +26,19 @@ def early(made):
     return [one.subject for one in made.reasons if one.code == "IdleNodeChosen"]
 
 
-def burst(made, pods, *, minutes_ago, node, cpu=3000):
-    """Let pods have been on a node for a moment."""
-    came = format_rfc3339(before(made.now, minutes(minutes_ago)))
-    some = [frozen.pod(f"burst-{at}", cpu=f"{cpu}m", node=node, created=came) for at in range(pods)]
-    made.apply(pods=tuple(some))
-    made.apply(gone=Gone(pods=tuple(("default", pod.metadata.name) for pod in some)))
+def regular(made, pods, *, node, cpu=3000):
+    """Let pods have come to a node every seven minutes of the last half hour, each time for a moment."""
+    gone = [
+        GonePod(
+            frozen.pod(
+                f"regular-{ago}-{at}", cpu=f"{cpu}m", node=node, created=format_rfc3339(before(made.now, ago))
+            ),
+            before(made.now, ago - seconds(1)),
+        )
+        for ago in map(minutes, (29, 22, 15, 8, 1))
+        for at in range(pods)
+    ]
+    made.state.memory.consolidation.gone += tuple(gone)
 
 
 def test_an_empty_node_that_nobody_needs_goes_early():
@@ -49,10 +56,10 @@ def test_without_the_flag_it_stays_for_upstream_s_time():
     assert made.run(minutes(9)).kinds() == {"small": 2}
 
 
-def test_recent_pods_hold_their_nodes():
-    """One pod in half an hour is enough to retain a node for scale-down's time, and explain says so."""
-    made = idle(2)
-    burst(made, 1, minutes_ago=5, node="small-1")
+def test_pods_that_come_regularly_hold_their_node():
+    """One every seven minutes is enough to retain one node for scale-down's time, and explain says so."""
+    made = idle(2, consolidation_budgets="")
+    regular(made, 1, node="small-1")
     made.run(minutes(6))
     assert made.kinds() == {"small": 2}
     [stays] = [name for name in made.state.nodes if name != "small-0"]
@@ -60,10 +67,23 @@ def test_recent_pods_hold_their_nodes():
     assert made.run(minutes(7)).kinds() == {"small": 1}
 
 
+def test_a_pod_that_came_once_holds_none():
+    """It is less likely than not that another comes within --buy-back-price."""
+    made = idle(1)
+    made.state.memory.consolidation.gone = (
+        GonePod(
+            frozen.pod("once", cpu="3", node="small-1", created=format_rfc3339(before(made.now, minutes(5)))),
+            made.now,
+        ),
+    )
+    assert made.run(minutes(4)).kinds() == {"small": 1}
+    assert early(made) == ["small-1"]
+
+
 def test_of_equal_use_the_expensive_node_goes():
     """Expected pods are put on the cheapest of the empty nodes."""
     made = idle(0, 1, 1, groups=(SMALL, ("dear", 4, 0.8), ("plain", 4, 0.3)))
-    burst(made, 1, minutes_ago=5, node="plain-0")
+    regular(made, 1, node="plain-0")
     made.run(minutes(6))
     assert made.kinds() == {"small": 1, "plain": 1}
 
@@ -104,16 +124,12 @@ def test_after_a_node_was_bought_back_its_group_is_left_alone():
     assert held == [15, 30, 60]
 
 
-sizes = st.lists(st.integers(5, 35).map(lambda tenths: tenths * 100), max_size=2)
-
-
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(sizes, min_size=1, max_size=6), st.integers(0, 4), st.integers(0, 29))
-def test_pods_like_those_of_the_last_half_hour_find_capacity(places, pods, ago):
-    """As many pods as came lately, of the same size, need no new node for as long as scale-down would have retained one."""
-    made = Fleet([priced(*SMALL)], {"small": [[3500], *([] for _ in places)]})
-    pods = min(pods, len(places))
-    for at in range(pods):
-        burst(made, 1, minutes_ago=ago, node=f"small-{at + 1}", cpu=3000)
-    made.run(minutes(min(9, 29 - ago)))
+@given(st.integers(1, 6), st.integers(0, 4))
+def test_pods_like_those_that_come_regularly_find_capacity(empty, pods):
+    """As many pods as usually come, of the same size, need no new node for as long as scale-down would have retained one."""
+    made = Fleet([priced(*SMALL)], {"small": [[3500], *([] for _ in range(empty))]})
+    pods = min(pods, empty)
+    regular(made, pods, node="small-1")
+    made.run(minutes(9))
     assert made.kinds()["small"] >= 1 + pods

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from tests.nodes import frozen
 from tests.nodes.consolidation.fleet import Fleet, priced
-from tests.nodes.consolidation.test_idle import burst
+from tests.nodes.consolidation.test_idle import regular
 
 from kubetide.nodes.explain.answers import explain_node
 from kubetide.units.time import format_rfc3339, minutes
@@ -27,7 +27,7 @@ def spares(made, used=60):
 def test_a_node_for_an_expected_pod_stays_and_explain_says_until_when():
     """After scale-down's ten minutes it stays for as long as buying it back counts for, and not longer."""
     made = large(1)
-    burst(made, 1, minutes_ago=0, node="small-60")
+    regular(made, 1, node="small-60")
     made.run(minutes(20))
     assert spares(made) == 1
     reported = explain_node(made.state, "small-60", made.now)
@@ -37,17 +37,19 @@ def test_a_node_for_an_expected_pod_stays_and_explain_says_until_when():
 
 
 def test_the_price_of_buying_back_says_how_long():
-    """The spare is removed after the ten minutes and one more."""
-    made = large(1, buy_back_price=minutes(1))
-    burst(made, 1, minutes_ago=0, node="small-60")
-    assert spares(made.run(minutes(10))) == 1
-    assert spares(made.run(minutes(4))) == 0
+    """The spare is removed after the ten minutes and eight more, however many pods are expected still."""
+    made = large(1, buy_back_price=minutes(8))
+    regular(made, 1, node="small-60")
+    made.run(minutes(12))
+    regular(made, 1, node="small-60")
+    assert spares(made.run(minutes(4))) == 1
+    assert spares(made.run(minutes(5))) == 0
 
 
 def bought_for_a_late_pod(**settings):
     """Return how many nodes are bought for a pod that comes as the expected one did, 15 minutes later."""
     made = large(1, **settings)
-    burst(made, 1, minutes_ago=0, node="small-60")
+    regular(made, 1, node="small-60")
     made.run(minutes(15))
     made.apply(pods=(frozen.pod("late", cpu="3", created=format_rfc3339(made.now)),))
     return made.run(minutes(1)).made
@@ -62,15 +64,14 @@ def test_the_pod_that_was_expected_finds_it():
 def test_what_nobody_is_expected_to_need_goes():
     """Of three empty nodes the two that no expected pod needs go early."""
     made = large(3)
-    burst(made, 1, minutes_ago=0, node="small-60")
+    regular(made, 1, node="small-60")
     assert spares(made.run(minutes(15))) == 1
 
 
 def test_all_together_cost_no_more_than_a_fiftieth_of_the_fleet():
     """Three expected pods need three nodes: of 12.6 an hour one of 0.2 is retained beyond scale-down's time."""
     made = large(3)
-    for at in range(3):
-        burst(made, 3, minutes_ago=0, node=f"small-{60 + at}")
+    regular(made, 3, node="small-60")
     assert spares(made.run(minutes(8))) == 3
     assert spares(made.run(minutes(8))) == 1
 
@@ -78,7 +79,7 @@ def test_all_together_cost_no_more_than_a_fiftieth_of_the_fleet():
 def test_in_a_small_fleet_none_is_retained():
     """A node of ten is more than the share: it goes at upstream's time."""
     made = large(1, used=10)
-    burst(made, 1, minutes_ago=0, node="small-10")
+    regular(made, 1, node="small-10")
     assert spares(made.run(minutes(9)), used=10) == 1
     assert spares(made.run(minutes(4)), used=10) == 0
 
@@ -86,7 +87,7 @@ def test_in_a_small_fleet_none_is_retained():
 def test_an_unready_node_is_not_retained():
     """No pod could use it."""
     made = large(1, scale_down_unready_time=minutes(10))
-    burst(made, 1, minutes_ago=0, node="small-60")
+    regular(made, 1, node="small-60")
     made.run(minutes(5))
     node = made.state.nodes["small-60"]
     broken = frozen.node("small-60", cpu="4", memory="64Gi", labels={"kind": "small"}, ready=False)

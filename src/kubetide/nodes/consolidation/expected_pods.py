@@ -1,13 +1,13 @@
-"""Expected pods: as many as came at most within the last half hour. Consolidation leaves capacity for them.
+"""Expected pods: as many as came within the last half hour, at most or usually. Consolidation leaves capacity for them.
 
-Among the pods that came and went, the stretch of time counts in which their requests rose most; such a rise is expected
-again. It shows which free capacity pods use now and then, and which nobody uses. Pods that the same groups take count together. Those that come so seldom that keeping a node for them costs more than buying it back are not
-expected (as in ``keeping``).
+Among the pods that came and went, the stretch of time counts in which their requests rose most; such a rise may come
+again. It shows which free capacity pods use now and then, and which nobody uses. How far the requests rise usually says
+what is more likely than not to be used. Pods that the same groups take count together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +21,11 @@ from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound
 from kubetide.units.time import Duration, Instant, before, format_rfc3339, minutes, parse_rfc3339
+from kubetide.units.vectors import Int64Vector
 
 WINDOW: Duration = minutes(30)
 """How long pods are remembered."""
+_STEP: Duration = minutes(1)
 MOST_EXPECTED = 1000
 """Most pods that a search finds places for."""
 
@@ -46,10 +48,8 @@ def note_gone(state: State, now: Instant) -> None:
         memory.gone, memory.gone_since = (*memory.gone, *new)[-MOST_GONE:], ()
 
 
-def expected(
-    state: State, templates: Mapping[str, Template | None], now: Instant, *, seldom_too: bool = False
-) -> list[Pod]:
-    """Return pods like the expected ones, besides the existing ones; ``seldom_too`` adds those that come seldom."""
+def arrivals(state: State, templates: Mapping[str, Template | None], now: Instant) -> list[list[Change]]:
+    """Return which pods came and went within the window, in order; one list for pods that the same groups take."""
     known: dict[PodClass, Hashable] = {}
     by_groups: dict[Hashable, list[Change]] = {}
     for change in _changes(state, now):
@@ -57,12 +57,20 @@ def expected(
         if pod_class not in known:
             known[pod_class] = _groups_for(pod_class, templates)
         by_groups.setdefault(known[pod_class], []).append(change)
+    return [sorted(changes, key=_order) for changes in by_groups.values()]
+
+
+def expected(state: State, templates: Mapping[str, Template | None], now: Instant) -> list[Pod]:
+    """Return pods like those of the greatest rises.
+
+    Those that come so seldom that keeping a node for them costs more than buying it back are left out (as in ``keeping``).
+    """
     found: list[Pod] = []
-    for changes in by_groups.values():
-        arrivals = sum(change.sign > 0 for change in changes)
+    for changes in arrivals(state, templates, now):
+        number = sum(change.sign > 0 for change in changes)
         # The next of n arrivals comes after an n-th of the window.
-        if seldom_too or arrivals * state.settings.buy_back_price >= WINDOW:
-            found += greatest_rise(sorted(changes, key=_order))
+        if number * state.settings.buy_back_price >= WINDOW:
+            found += greatest_rise(changes)
     return found
 
 
@@ -97,12 +105,42 @@ def place_expected(
 
 def greatest_rise(changes: Sequence[Change]) -> list[Pod]:
     """Return, per kind, the largest net number of new pods while a resource's requests rose most."""
+    return _pods_of(changes, lambda amounts: _steepest(amounts.tolist()))
+
+
+def usual_rise(changes: Sequence[Change], now: Instant, horizon: Duration) -> list[Pod]:
+    """Return, per kind, the largest net number of new pods in a usual rise of a resource's requests.
+
+    Of all stretches of ``horizon`` within the window, one a minute, half have at least that rise from their begin on. So what
+    is kept for these pods is more likely than not to be used within ``horizon``.
+    """
+    horizon = min(horizon, WINDOW)
+    times = np.array([change.at for change in changes], np.int64)
+    begins = np.arange(before(now, WINDOW), before(now, horizon) + 1, _STEP)
+    first = np.searchsorted(times, begins).tolist()
+    last = np.searchsorted(times, begins + horizon).tolist()
+
+    def usual(amounts: Int64Vector) -> tuple[int, int]:
+        rises = []
+        for begin, end in zip(first, last, strict=True):
+            sums = np.cumsum(amounts[begin:end])
+            most = int(sums.argmax()) if end > begin else 0
+            is_rise = end > begin and sums[most] > 0
+            rises.append((int(sums[most]), begin, begin + most + 1) if is_rise else (0, begin, begin))
+        _, begin, end = sorted(rises)[len(rises) // 2]
+        return begin, end
+
+    return _pods_of(changes, usual)
+
+
+def _pods_of(changes: Sequence[Change], stretch: Callable[[Int64Vector], tuple[int, int]]) -> list[Pod]:
+    """Return, per kind, the largest net number of new pods in the stretches that are taken for each resource."""
     requests = [classify_unbound(change.pod).requests for change in changes]
     most: dict[Hashable, int] = {}
     pods: dict[Hashable, Pod] = {}
     for resource in sorted({name for one in requests for name in one}):
-        amounts = (change.sign * one.get(resource, 0) for change, one in zip(changes, requests, strict=True))
-        begin, end = _steepest(amounts)
+        amounts = [change.sign * one.get(resource, 0) for change, one in zip(changes, requests, strict=True)]
+        begin, end = stretch(np.array(amounts, np.int64))
         counts: dict[Hashable, int] = {}
         for change in changes[begin:end]:
             kind = _kind(change.pod)
@@ -113,7 +151,7 @@ def greatest_rise(changes: Sequence[Change]) -> list[Pod]:
     return [pods[kind] for kind, count in most.items() for _ in range(count)]
 
 
-def _steepest(amounts: Iterator[int]) -> tuple[int, int]:
+def _steepest(amounts: Sequence[int]) -> tuple[int, int]:
     """Return where the run of changes begins and ends whose sum is greatest; nothing where nothing rises."""
     best = begin = end = total = start = 0
     for number, amount in enumerate(amounts):

@@ -1,8 +1,8 @@
 """Empty nodes that are removed before the unneeded time is over, because no expected pod would need them.
 
 Scale-down keeps every empty node for --scale-down-unneeded-time, in case pods come. What came within the last half
-hour says better how many of them are likely to be used (``expected_pods``). Here pods count however seldom they come:
-a node that is given back too soon keeps a pod waiting.
+hour says better how many of them are likely to be used (``expected_pods``): a node stays if it is more likely than not
+that pods come for it within --buy-back-price.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.candidates import facts_of, is_open, may_go, split_ending
-from kubetide.nodes.consolidation.expected_pods import expected, place_expected
+from kubetide.nodes.consolidation.expected_pods import arrivals, place_expected, usual_rise
 from kubetide.nodes.consolidation.keeping import keep_back
 from kubetide.nodes.consolidation.limits import limits_beside_moves
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
@@ -36,7 +36,7 @@ from kubetide.units.time import (
 
 LEAST_IDLE: Duration = minutes(1)
 """How long a node must have been empty, so that pods just created have found it."""
-KEPT = "it is empty and stays: as many pods as came within the last half hour would need it"
+KEPT = "it is empty and stays: as many pods as usually come within --buy-back-price would need it"
 
 
 def idle_nodes(state: State, tick: Tick, now: Instant, taking: Collection[str] = ()) -> Plan:
@@ -114,7 +114,10 @@ def _empty(state: State, now: Instant) -> Iterator[Removable]:
 
 def _needed(state: State, tick: Tick, now: Instant) -> dict[str, None]:
     """Return the nodes on which expected pods would be, the fullest filled first and among equals the cheapest."""
-    pods = expected(state, tick.templates, now, seldom_too=True)
+    horizon = state.settings.buy_back_price
+    pods = [
+        pod for changes in arrivals(state, tick.templates, now) for pod in usual_rise(changes, now, horizon)
+    ]
     snapshot = state.snapshot
     leaving = dict.fromkeys(state.memory.scale_down.deletions)
     leaving.update(dict.fromkeys(name for move in state.memory.consolidation.moves for name in move.nodes))

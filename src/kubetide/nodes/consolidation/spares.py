@@ -47,7 +47,7 @@ def keep_spares(state: State, plan: Plan, now: Instant) -> None:
         plan.empty.remove(one)
         hold = format_duration(state.settings.buy_back_price)
         detail = (
-            "as many pods as came within the last half hour would need it: it is kept for "
+            "as many pods as usually come within that time would need it: it is kept for "
             f"{hold} more (--buy-back-price), until {format_rfc3339(until)}"
         )
         plan.waiting[one.node] = EXPECTED, detail
