@@ -46,6 +46,7 @@ def test_a_node_that_fails_for_good_is_removed(tmp_path, group):
     assert [mark.change for mark in reported] == [0, -1]
     minutes_in = [(mark.at - result.timeline.start) // 60_000_000_000 for mark in reported]
     assert minutes_in == [19, 20]
+    assert (result.summary.taint_evictions, result.summary.evictions) == (1, 0)
     assert result.violations == ()
     assert result.unsettled == ()
     assert replay(tmp_path).differences == ()

@@ -82,4 +82,5 @@ def test_pods_take_the_place_of_placeholders(tmp_path, priority, bought):
     assert max(waits) < 35  # the time that a pod has to stop
     added = [one for one in world.timeline.node_lives if one.created > start_of(scenario)]
     assert len(added) == bought
+    assert world.timeline.preemptions == 2
     assert world.violations() == []

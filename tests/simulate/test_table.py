@@ -62,6 +62,13 @@ def test_waits_churn_and_minimum_sizes_are_facts_where_there_are_any():
     assert "nodes bought 2   nodes removed 2   lived under 15 min 1   bought back within 15 min 1" in text
 
 
+def test_pods_that_were_deleted_without_being_asked_are_facts_where_there_are_any():
+    """Those that the scheduler preempted, and those of lost nodes."""
+    line = msgspec.structs.replace(made.timeline(), evictions=1, preemptions=2, taint_evictions=3)
+    text = summary_table(summarize("shop", line))
+    assert "evictions 1   preempted 2\nevicted by taints 3\n" in text
+
+
 @given(st.lists(st.text(max_size=12), max_size=4, unique=True))
 @settings(max_examples=50)
 def test_rows_of_a_table_are_equally_long(names):

@@ -5,6 +5,7 @@ Counters follow the informers, so that a step costs the same whatever the size o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
@@ -99,7 +100,8 @@ class Observer:
         """Start the accounts: earlier costs and starts do not count."""
         self._spent_before = self._cloud.spent()
         self._cloud.forget_sizes()
-        self._counts.starts = self._counts.evictions = 0
+        self._counts.starts = 0
+        self._counts.disruptions.clear()
         self._lives.begin(self._start)
         self._waits.begin()
 
@@ -141,7 +143,10 @@ class Observer:
         line.cpu_allocatable.append(counts.allocatable_milli / 1000)
         line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
         line.largest = self._cloud.largest_sizes()
-        line.pod_starts, line.evictions = counts.starts, counts.evictions
+        line.pod_starts, disruptions = counts.starts, counts.disruptions
+        line.evictions = disruptions["EvictionByEvictionAPI"]
+        line.preemptions = disruptions["PreemptionByScheduler"]
+        line.taint_evictions = disruptions["DeletionByTaintManager"]
         if self._on_sample is not None:
             self._on_sample(line)
 
@@ -223,11 +228,14 @@ class _Counts:
         self.allocatable_milli = 0
         self.ready_nodes = dict.fromkeys(groups, 0)
         self.starts = 0
-        self.evictions = 0
+        self.disruptions: Counter[str] = Counter()
+        """Pods that were made to go, by the reason of their condition."""
 
     def pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and new is not None and _is_evicted(new) and not _is_evicted(old):
-            self.evictions += 1
+        if old is not None and new is not None:
+            reason = _disruption(new)
+            if reason and reason != _disruption(old):
+                self.disruptions[reason] += 1
         if (
             old is not None
             and new is not None
@@ -282,10 +290,10 @@ def _counts(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and not is_finished(pod)
 
 
-def _is_evicted(pod: Pod) -> bool:
-    """Return whether the Eviction API asked the pod to go."""
+def _disruption(pod: Pod) -> str:
+    """Return why the pod is made to go, as its condition DisruptionTarget says; empty if it is not."""
     condition = pod_condition(pod, "DisruptionTarget")
-    return condition is not None and condition.reason == "EvictionByEvictionAPI"
+    return "" if condition is None or condition.status != "True" else condition.reason
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -73,6 +73,7 @@ class Summary(msgspec.Struct, frozen=True):
         wait_p50_s, wait_p95_s, wait_max_s: Seconds that pods waited for a node: the median, the 95th percentile, the longest.
         left_pending: Pods that wait for a node at the end.
         evictions: Pods that were asked to go by the Eviction API.
+        preemptions, taint_evictions: Pods that the scheduler deleted for others, and that were deleted for NoExecute taints.
         nodes_added, nodes_removed: Nodes that came and that went after the start.
         nodes_short_lived: Nodes that lived less than 15 minutes.
         nodes_bought_back: Nodes that a group bought within 15 minutes after it lost as many.
@@ -108,6 +109,8 @@ class Summary(msgspec.Struct, frozen=True):
     left_pending: int = 0
     nodes_short_lived: int = 0
     nodes_bought_back: int = 0
+    preemptions: int = 0
+    taint_evictions: int = 0
 
 
 def summarize(name: str, timeline: Timeline) -> Summary:
@@ -154,6 +157,8 @@ def summarize(name: str, timeline: Timeline) -> Summary:
         left_pending=len(timeline.waiting_since),
         nodes_short_lived=short_lived(timeline),
         nodes_bought_back=bought_back(timeline)[1],
+        preemptions=timeline.preemptions,
+        taint_evictions=timeline.taint_evictions,
     )
 
 

@@ -76,6 +76,7 @@ def _facts(summary: Summary) -> Iterator[tuple[Fact, ...]]:
         ("most pods pending", count(summary.pending_max)),
         ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
         ("evictions", count(summary.evictions)),
+        *_deletions(summary),
     )
     yield _waits(summary)
     yield (
@@ -85,6 +86,14 @@ def _facts(summary: Summary) -> Iterator[tuple[Fact, ...]]:
     )
     yield _updates(summary)
     yield (("decisions", count(summary.decisions)),)
+
+
+def _deletions(summary: Summary) -> Iterator[Fact]:
+    """Pods that were deleted without being asked; nothing where none were."""
+    if summary.preemptions:
+        yield "preempted", count(summary.preemptions)
+    if summary.taint_evictions:
+        yield "evicted by taints", count(summary.taint_evictions)
 
 
 def _objective(summary: Summary) -> tuple[Fact, ...]:

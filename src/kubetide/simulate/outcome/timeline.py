@@ -105,6 +105,8 @@ class Timeline(msgspec.Struct):
         cost: Money spent since the start, in ``currency``.
         node_lives: Of each node that was there, in the order of their coming.
         evictions: Pods that were asked to go by the Eviction API.
+        preemptions: Pods that the scheduler deleted for pods of a higher priority.
+        taint_evictions: Pods that were deleted for NoExecute taints, such as those of lost nodes.
         prices: Of each node group.
         warm_up_s: How long the run was before the start; nothing of it counts.
         notices: What the run left out of its manifests and what could not scale, a sentence each.
@@ -127,6 +129,8 @@ class Timeline(msgspec.Struct):
     node_lives: list[NodeLife] = msgspec.field(default_factory=list)
     pod_starts: int = 0
     evictions: int = 0
+    preemptions: int = 0
+    taint_evictions: int = 0
     currency: str = "USD"
     prices: dict[str, GroupPrice] = msgspec.field(default_factory=dict)
     warm_up_s: float = 0.0
