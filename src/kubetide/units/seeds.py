@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hashlib import blake2b
     from statistics import NormalDist
 
 # Kubernetes leaves out vowels and look-alikes, so that no suffix spells a word.
@@ -21,11 +22,16 @@ Draw = Callable[[int, str, int], float]
 """A draw from [0, 1) by seed, purpose and time, as ``unit_interval`` gives it."""
 
 
-def _digest(seed: int, keys: tuple[str | int, ...], size: int) -> bytes:
+@cache
+def _hash() -> Callable[..., blake2b]:
     from hashlib import blake2b  # noqa: PLC0415  it loads OpenSSL, and answers from records draw nothing
 
+    return blake2b
+
+
+def _digest(seed: int, keys: tuple[str | int, ...], size: int) -> bytes:
     # repr keeps ("ab", "c") and ("a", "bc") apart, and 1 and "1".
-    return blake2b(repr((seed, keys)).encode(), digest_size=size).digest()
+    return _hash()(repr((seed, keys)).encode(), digest_size=size).digest()
 
 
 @cache

@@ -87,6 +87,8 @@ class PodRows:
         self._free: list[int] = []
         self._node_number: dict[str, int] = {}
         self._service_by_labels: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """One tuple of container names for all pods that have these."""
         self.node_cpu = np.zeros(1)
         """(nodes + 1,) milli-CPU; 0 of the unknown node and of nodes that are gone."""
         self.node_down = np.ones(1, np.bool_)
@@ -286,9 +288,10 @@ class PodRows:
         memory_limit = _resource(resources.limits, "memory", whole)
         served = self._services[service] if service < len(self._services) else None
         needs = Needs(memory[worker], 0) if served is None else served.needs(containers[worker].image)
+        names = tuple(c.name for c in containers)
         return Shape(
             service=service,
-            containers=tuple(c.name for c in containers),
+            containers=self._names.setdefault(names, names),
             worker=worker,
             request=float(_resource(resources.requests, "cpu", milli) or 0),
             limit=np.inf if limit is None else float(limit),

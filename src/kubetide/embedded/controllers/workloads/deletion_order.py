@@ -39,7 +39,7 @@ def removal_order(
         if len(order) >= limit:
             break
         equals = by_head[head]
-        order += equals if len(equals) == 1 else _by_times(equals, now)
+        order += equals if len(equals) == 1 else _by_times(equals, now, limit - len(order))
     return order[:limit]
 
 
@@ -78,16 +78,25 @@ class _Row:
         return parse_rfc3339(created) if created else None
 
 
-def _by_times(pods: Sequence[Pod], now: Instant) -> list[Pod]:
-    # Not a plain key: pods that became ready at different times of one magnitude are ordered by
-    # uid, pods that became ready at the same time by restarts and creation first.
-    rows = sorted((_Row(pod, now) for pod in pods), key=cmp_to_key(_compare))
-    return [row.pod for row in rows]
+def _by_times(pods: Sequence[Pod], now: Instant, count: int) -> list[Pod]:
+    """Return at least ``count`` of the pods, in order: by how long they have been ready, on a logarithmic scale, then ``_compare``."""
+    by_age: dict[int, list[_Row]] = {}
+    for pod in pods:
+        row = _Row(pod, now)
+        by_age.setdefault(row.ready_age, []).append(row)
+    order: list[Pod] = []
+    for age in sorted(by_age):
+        if len(order) >= count:
+            break
+        # Not a plain key: pods that became ready at different times of one magnitude are ordered by
+        # uid, pods that became ready at the same time by restarts and creation first.
+        order += [row.pod for row in sorted(by_age[age], key=cmp_to_key(_compare))]
+    return order
 
 
 def _compare(left: _Row, right: _Row) -> int:
     if left.ready_since != right.ready_since:
-        return (left.ready_age - right.ready_age) or _by_uid(left, right)
+        return _by_uid(left, right)
     fewer = right.restarts - left.restarts
     if fewer:
         return fewer
