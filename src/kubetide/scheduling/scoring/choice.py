@@ -58,7 +58,7 @@ class NodeChooser:
         if self._start:
             self._start %= max(nodes, 1)
             order = np.concatenate((order[self._start :], order[: self._start]))
-        places = np.flatnonzero(fits[order])
+        places = np.flatnonzero(fits.take(order))
         enough = _enough(nodes)
         if len(places) > enough:
             # One more node that takes the pod ends the search, and the next one begins there.

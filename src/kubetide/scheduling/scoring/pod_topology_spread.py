@@ -25,12 +25,17 @@ _SYSTEM = ((HOSTNAME, 3), (_ZONE, 5))
 
 
 class _Term(NamedTuple):
-    """One constraint; of hostnames the pods on each row count, else those of each domain."""
+    """One constraint; of hostnames the pods on each row count, else those of each domain.
+
+    Attributes:
+        everywhere: Whether all nodes have the label.
+    """
 
     max_skew: int
     label: LabelColumn
     column: CountColumn | None
     table: DomainTable | None
+    everywhere: bool
 
 
 class PodTopologySpread:
@@ -56,18 +61,20 @@ class PodTopologySpread:
         taking_part = feasible if counted is None else feasible[counted]
         scores = np.zeros(len(feasible), np.float64)
         for term in terms:
-            codes = term.label.codes[feasible]
             if term.column is not None:
                 domains = len(taking_part)
-                numbers = term.column.vector(cluster.rows.n)[feasible]
+                numbers = term.column.vector(cluster.rows.n).take(feasible)
             else:
                 assert term.table is not None
-                domains = int(np.count_nonzero(np.bincount(term.label.codes[taking_part])))
+                codes = term.label.codes.take(feasible)
+                part_of = codes if counted is None else codes[counted]
+                domains = int(np.count_nonzero(np.bincount(part_of)))
                 numbers = _in_domain(term.table, codes)
             part = numbers * math.log(domains + 2) + float(term.max_skew - 1)
             # A node without the label gets nothing for it.
-            scores += part if codes.all() else np.where(codes != 0, part, 0.0)
-        raw = _rounded(scores if counted is None else np.where(counted, scores, 0.0))
+            scores += part if term.everywhere else np.where(term.label.codes[feasible] != 0, part, 0.0)
+        scores = scores if counted is None else np.where(counted, scores, 0.0)
+        raw = _rounded(scores, negative=any(term.max_skew < 1 for term in terms))
         return Scored(raw, _normalized(raw, counted))
 
     def _terms(self, pod: Incoming, cluster: ScoredSnapshot) -> list[_Term]:
@@ -82,11 +89,13 @@ def _normalized(raw: Int64Vector, counted: BoolVector | None) -> Int64Vector:
     if not len(left):
         return np.zeros(len(raw), np.int64)
     least, largest = int(left.min()), int(left.max())
+    above = MOST * (largest + least - raw)
     if largest == 0:
         scores = np.full(len(raw), MOST, np.int64)
+    elif least >= 0:
+        scores = above // largest
     else:
-        # Go divides towards 0.
-        above = MOST * (largest + least - raw)
+        # Only a maxSkew that the API server refuses leads here. Go divides towards 0.
         scores = np.sign(above) * np.sign(largest) * (np.abs(above) // abs(largest))
     return scores if counted is None else np.where(counted, scores, 0)
 
@@ -95,7 +104,8 @@ def _taking_part(terms: list[_Term], feasible: Int64Vector) -> BoolVector | None
     """Return whether each row has the labels of all constraints; None when all have."""
     has_all = np.ones(len(feasible), np.bool_)
     for term in terms:
-        has_all &= term.label.codes[feasible] != 0
+        if not term.everywhere:
+            has_all &= term.label.codes[feasible] != 0
     return None if has_all.all() else has_all
 
 
@@ -115,13 +125,14 @@ def _make_terms(pod: Incoming, rows: Rows) -> list[_Term]:
     terms = []
     for rule in constraints:
         label, counted = rows.label(rule.topology_key), SpreadPods(pod.pod_class.namespace, rule.selector)
+        everywhere = bool(label.codes[: rows.n].all())
         if rule.topology_key == HOSTNAME:
-            terms.append(_Term(rule.max_skew, label, rows.count_column(counted), None))
+            terms.append(_Term(rule.max_skew, label, rows.count_column(counted), None, everywhere))
             continue
         eligible = Eligible(keys, rule, pod.pod_class, rows)
         copies_differ = pod.pod_class.names_nodes
         table = rows.table(counted, rule.topology_key, eligible, eligible, copies_differ=copies_differ)
-        terms.append(_Term(rule.max_skew, label, None, table))
+        terms.append(_Term(rule.max_skew, label, None, table, everywhere))
     return terms
 
 
@@ -137,8 +148,11 @@ def _system(topology_key: str, max_skew: int, selector: Selector) -> SpreadConst
     )
 
 
-def _rounded(scores: npt.NDArray[np.float64]) -> Int64Vector:
-    """Round half away from 0, as Go does."""
+def _rounded(scores: npt.NDArray[np.float64], *, negative: bool) -> Int64Vector:
+    """Round half away from 0, as Go does; ``negative`` says whether there may be negative scores."""
     whole = np.trunc(scores)
     rest = scores - whole
-    return (whole + (rest >= 0.5) - (rest <= -0.5)).astype(np.int64)
+    rounded = whole + (rest >= 0.5)
+    if negative:
+        rounded -= rest <= -0.5
+    return rounded.astype(np.int64)

@@ -85,10 +85,11 @@ class ScoredSnapshot(Snapshot):
         for line, resource in enumerate(SCORED):
             column, more = columns.get(resource), columns.get(Unasked(resource))
             if column is not None:
-                offered[line] = column.allocatable[rows]
-                requested[line] = offered[line] - column.free[rows]
+                # ``take`` is quicker than an index.
+                offered[line] = column.allocatable.take(rows)
+                requested[line] = offered[line] - column.free.take(rows)
             if more is not None:
-                unasked[line] = -more.free[rows]
+                unasked[line] = -more.free.take(rows)
         is_whole = bool(offered.all())
         stock = Stock(offered, requested, unasked, offered if is_whole else np.maximum(offered, 1), is_whole)
         self._stock = rows, self._log.version, stock
