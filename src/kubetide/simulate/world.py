@@ -64,6 +64,8 @@ from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
 from kubetide.watching import Caches
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+_HISTORY = 1_000
+"""Changes of a kind that a watch can begin before: readers in the process do not fall behind, and each change held is memory."""
 _LEASE_RENEWAL = seconds(10)
 """As a kubelet renews its node's lease."""
 
@@ -119,7 +121,7 @@ class World:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
         self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
-        store = Store(stored_kinds(scenario.loops, self._manifests))
+        store = Store(stored_kinds(scenario.loops, self._manifests), history=_HISTORY)
         if persisted is not None:
             persisted.attach(store, clock)
         # Everyone here makes a body for one request and leaves it alone afterwards.
