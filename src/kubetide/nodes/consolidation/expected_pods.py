@@ -7,7 +7,9 @@ what is more likely than not to be used. Pods that the same groups take count to
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +23,6 @@ from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound
 from kubetide.units.time import Duration, Instant, before, format_rfc3339, minutes, parse_rfc3339
-from kubetide.units.vectors import Int64Vector
 
 WINDOW: Duration = minutes(30)
 """How long pods are remembered."""
@@ -105,7 +106,7 @@ def place_expected(
 
 def greatest_rise(changes: Sequence[Change]) -> list[Pod]:
     """Return, per kind, the largest net number of new pods while a resource's requests rose most."""
-    return _pods_of(changes, lambda amounts: _steepest(amounts.tolist()))
+    return _pods_of(changes, _steepest)
 
 
 def usual_rise(changes: Sequence[Change], now: Instant, horizon: Duration) -> list[Pod]:
@@ -115,32 +116,32 @@ def usual_rise(changes: Sequence[Change], now: Instant, horizon: Duration) -> li
     is kept for these pods is more likely than not to be used within ``horizon``.
     """
     horizon = min(horizon, WINDOW)
-    times = np.array([change.at for change in changes], np.int64)
-    begins = np.arange(before(now, WINDOW), before(now, horizon) + 1, _STEP)
-    first = np.searchsorted(times, begins).tolist()
-    last = np.searchsorted(times, begins + horizon).tolist()
+    times = [change.at for change in changes]
+    stretches = [
+        (bisect_left(times, begin), bisect_left(times, begin + horizon))
+        for begin in range(before(now, WINDOW), before(now, horizon) + 1, _STEP)
+    ]
 
-    def usual(amounts: Int64Vector) -> tuple[int, int]:
+    def usual(amounts: Sequence[int]) -> tuple[int, int]:
         rises = []
-        for begin, end in zip(first, last, strict=True):
-            sums = np.cumsum(amounts[begin:end])
-            most = int(sums.argmax()) if end > begin else 0
-            is_rise = end > begin and sums[most] > 0
-            rises.append((int(sums[most]), begin, begin + most + 1) if is_rise else (0, begin, begin))
+        for begin, end in stretches:
+            sums = list(accumulate(amounts[begin:end]))
+            most = max(sums, default=0)
+            rises.append((most, begin, begin + sums.index(most) + 1) if most > 0 else (0, begin, begin))
         _, begin, end = sorted(rises)[len(rises) // 2]
         return begin, end
 
     return _pods_of(changes, usual)
 
 
-def _pods_of(changes: Sequence[Change], stretch: Callable[[Int64Vector], tuple[int, int]]) -> list[Pod]:
+def _pods_of(changes: Sequence[Change], stretch: Callable[[Sequence[int]], tuple[int, int]]) -> list[Pod]:
     """Return, per kind, the largest net number of new pods in the stretches that are taken for each resource."""
     requests = [classify_unbound(change.pod).requests for change in changes]
     most: dict[Hashable, int] = {}
     pods: dict[Hashable, Pod] = {}
     for resource in sorted({name for one in requests for name in one}):
         amounts = [change.sign * one.get(resource, 0) for change, one in zip(changes, requests, strict=True)]
-        begin, end = stretch(np.array(amounts, np.int64))
+        begin, end = stretch(amounts)
         counts: dict[Hashable, int] = {}
         for change in changes[begin:end]:
             kind = _kind(change.pod)
