@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.elastic.running import HOME, play, replay
 from tests.elastic.scaled_objects import CPU, cron
 
+from kubetide.elastic.keda.outlook import SOURCE
 from kubetide.objects.kinds import EVENTS, HPAS, SCALED_OBJECTS, TIME_TABLE_KINDS
-from kubetide.units.time import between, minutes, parse_rfc3339, seconds
+from kubetide.objects.scaled_objects import PAUSED_UP
+from kubetide.units.time import between, format_rfc3339, minutes, parse_rfc3339, seconds
 
 LOOPS = ("scaledobjects", "schedules", "horizontal")
 HALF = {**CPU, "metadata": {"value": "50"}}
@@ -35,11 +37,40 @@ async def said(world, name="web"):
     return {one["type"]: one["reason"] for one in (await status(world, name))["conditions"]}
 
 
+def announced(world):
+    """What the loop has put up on the board: replicas, time of the day and why."""
+    found = [one for one in world.board.intents() if one.source == SOURCE]
+    return [(one.replicas, format_rfc3339(one.due)[11:19], one.why) for one in found]
+
+
 def run(story, loops=LOOPS):
     """Play a story, decide again from its records, and return the world."""
     world = play(story, loops, kinds=TIME_TABLE_KINDS)
     replay(world)
     return world
+
+
+def test_the_next_window_is_announced_while_the_object_is_followed():
+    """With the windows that are open then, within the bounds; withdrawn with a pause, and at the end."""
+
+    async def story(world):
+        later = cron("20 8 * * *", "40 8 * * *", 3)
+        await add(world, HALF, MORNING, later, minReplicaCount=1, maxReplicaCount=4)
+        async with world.running():
+            await at(world, "08:09:00")
+            assert announced(world) == [(4, "08:10:00", "ScaledObject web, triggers[1]")]
+            await at(world, "08:11:00")
+            assert announced(world) == [(4, "08:20:00", "ScaledObject web, triggers[2]")]
+            await at(world, "08:21:00")
+            assert announced(world) == []
+            await at(world, "08:31:00")
+            assert announced(world) == [(4, "08:10:00", "ScaledObject web, triggers[1]")]
+            pause = {"metadata": {"annotations": {PAUSED_UP: "true"}}}
+            await world.cluster.patch(SCALED_OBJECTS, "web", pause, namespace=HOME)
+            await at(world, "08:33:00")
+            assert announced(world) == []
+
+    run(story)
 
 
 def test_cpu_alone_scales_as_an_hpa_does():
@@ -65,6 +96,7 @@ def test_a_window_beside_cpu_holds_its_size_and_opens_on_time():
         await add(world, HALF, MORNING, minReplicaCount=1, pollingInterval=600, cooldownPeriod=60)
         async with world.running():
             assert await at(world, "08:09:59") == 2
+            assert announced(world) == [(5, "08:10:00", "ScaledObject web, triggers[1]")]
             assert (await said(world))["Active"] == "ScalerNotActive"
             assert await at(world, "08:10:01") >= 2
             assert (await said(world))["Active"] == "ScalerActive"

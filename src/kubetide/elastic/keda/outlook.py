@@ -1,15 +1,35 @@
-"""The answer of ``kubetide explain scaledobject``."""
+"""The answer of ``kubetide explain scaledobject``, and coming windows for the board."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kubetide.elastic.keda.decide import problems_of
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Memory, State
-from kubetide.elastic.keda.windows import opening_of
+from kubetide.elastic.keda.windows import next_demand, opening_of
 from kubetide.explain.algorithm import StepCore
+from kubetide.plan.board import Intent, Workload
 from kubetide.units.time import Instant, after, format_rfc3339
+
+SOURCE: Final = "scaledobjects"
+"""Who announces, on the board."""
+
+
+def intents(state: State, now: Instant) -> list[Intent]:
+    """Return the next window of each followed object, with the replicas from then on; none where scaling out is paused."""
+    found = []
+    for key in sorted(state.sources):
+        source = state.sources[key]
+        coming = next_demand(source, now) if state.follows(key) and not source.holds_out else None
+        if coming is None:
+            continue
+        trigger, due, replicas = coming
+        workload = Workload(source.namespace, source.target.kind, source.target.name)
+        why = f"ScaledObject {source.name}, triggers[{trigger.place}]"
+        found.append(Intent(workload, replicas, due, SOURCE, why=why))
+    return found
 
 
 def names(core: StepCore[State]) -> list[str]:

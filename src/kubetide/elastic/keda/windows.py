@@ -31,6 +31,25 @@ def next_change(source: Source, now: Instant) -> Instant | None:
     return min((one for one in found if one is not None), default=None)
 
 
+def next_demand(source: Source, now: Instant) -> tuple[Trigger, Instant, int] | None:
+    """Return the next window to open, when, and the replicas that all windows open then ask for; None for none."""
+    windows = [one for one in source.triggers if one.window is not None]
+    coming = []
+    for one in windows:
+        found = opening_of(source, one, now)
+        if not found.active and found.until is not None:
+            coming.append((found.until, one.place, one))
+    if not coming:
+        return None
+    due, _, first = min(coming, key=lambda one: one[:2])
+    sizes = [
+        one.window.size or 0
+        for one in windows
+        if one.window is not None and opening_of(source, one, due).active
+    ]
+    return first, due, min(max([*sizes, source.least]), source.most)
+
+
 class Windows:
     """Answers for cron triggers by the clock."""
 

@@ -15,6 +15,7 @@ from kubetide.elastic.keda.commands import Commands, Notice, Outcome, Result, Wr
 from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.hpas import Asked
+from kubetide.elastic.keda.outlook import SOURCE, intents
 from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Source, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
@@ -25,6 +26,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJEC
 from kubetide.objects.meta import Key, ObjectMeta
 from kubetide.objects.scaled_objects import needs_hpa
 from kubetide.objects.timetables import ScaledObject
+from kubetide.plan.board import Intent, Workload
 from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
 from kubetide.units.time import Duration, Instant, seconds
 
@@ -60,6 +62,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self.servers = Servers(parts.clock)
         self.shows = QueueHpas(self._informer)
         self._unwritten: dict[Key, Any] = {}
+        self._announced: set[Workload] = set()
 
     @property
     def period(self) -> Duration:
@@ -86,7 +89,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self._feed = self._informer.feed()
 
     async def close(self) -> None:
-        """Close the channels to servers."""
+        """Close the channels to servers; withdraw the announcements."""
+        self._announce(())
         await self.servers.close()
 
     def view(self, parts: Parts) -> Parts:
@@ -195,6 +199,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     async def report(self, commands: Commands, result: Result) -> None:
         """Show the HPAs of the queried objects; write statuses and events."""
         self._show(self.state.answers.values(), dict(commands.fallbacks))
+        self._announce(intents(self.state, commands.now))
         await self._hang_up()
         self._unwritten.update({key: msgspec.json.decode(status) for key, status in commands.statuses})
         for key in sorted(self._unwritten):
@@ -227,6 +232,17 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         for key in [*self.shows.sources]:
             if key not in self.state.sources or not self.state.follows(key):
                 self.shows.hide(key)
+
+    def _announce(self, found: Sequence[Intent]) -> None:
+        """Put up on the board what windows are about to ask for, and nothing else."""
+        board = self.parts.board
+        if board is None:
+            return
+        for workload in sorted(self._announced - {one.workload for one in found}):
+            board.withdraw(workload, SOURCE)
+        for intent in found:
+            board.announce(intent)
+        self._announced = {one.workload for one in found}
 
     async def _hang_up(self) -> None:
         """Close the connections to servers that no object names any more."""
