@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulate import made
 
+from kubetide.experiments.figures import figures
 from kubetide.experiments.policies import ExpectationError, evaluate, read_expectation
 from kubetide.experiments.policies.expectations import OPERATORS, QUANTITIES, SERIES, check_subject
 from kubetide.simulate.outcome.summary import summarize
@@ -110,6 +111,16 @@ def test_waits_are_bounded_in_seconds_or_by_a_duration():
         assert found.held == holds
     assert found.text == "waitLongest is 100, which is not <= 99: 1 too much"
     assert held("waitMedian == 1m", timeline=timeline).held
+
+
+def test_pods_that_were_made_to_go_are_told_apart():
+    """By the Eviction API, by the scheduler, and by taints."""
+    timeline = msgspec.structs.replace(made.timeline(), evictions=1, preemptions=2, taint_evictions=3)
+    for text in ("evictions == 1", "preemptions == 2", "taintEvictions == 3"):
+        assert held(text, timeline=timeline).held
+    again = summarize("shop", timeline)
+    named = {one.name: (one.before, one.after) for one in figures(summarize("shop", made.timeline()), again)}
+    assert (named["preempted"], named["evicted by taints"]) == ((0, 2), (0, 3))
 
 
 def test_a_share_of_the_baseline():

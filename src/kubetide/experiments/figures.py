@@ -59,6 +59,10 @@ def _of_run(a: Summary, b: Summary) -> Iterator[Figure]:
     yield Figure("longest wait, s", a.wait_max_s, b.wait_max_s, digits=1)
     yield Figure("pods started", a.pod_starts, b.pod_starts)
     yield Figure("evictions", a.evictions, b.evictions)
+    if a.preemptions or b.preemptions:
+        yield Figure("preempted", a.preemptions, b.preemptions)
+    if a.taint_evictions or b.taint_evictions:
+        yield Figure("evicted by taints", a.taint_evictions, b.taint_evictions)
     yield Figure("nodes bought", a.nodes_added, b.nodes_added)
     yield Figure("nodes removed", a.nodes_removed, b.nodes_removed)
     yield Figure("lived under 15 min", a.nodes_short_lived, b.nodes_short_lived)

@@ -112,6 +112,8 @@ _FIELDS = {
     "waitLongest": "wait_max_s",
     "podStarts": "pod_starts",
     "evictions": "evictions",
+    "preemptions": "preemptions",
+    "taintEvictions": "taint_evictions",
     "nodesBought": "nodes_added",
     "nodesRemoved": "nodes_removed",
     "nodesShortLived": "nodes_short_lived",

@@ -45,6 +45,8 @@ QUANTITIES: Final[dict[str, str]] = {
     "waitLongest": "",
     "podStarts": "",
     "evictions": "",
+    "preemptions": "",
+    "taintEvictions": "",
     "nodesBought": "",
     "nodesRemoved": "",
     "nodesShortLived": "",
