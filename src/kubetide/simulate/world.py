@@ -65,7 +65,7 @@ from kubetide.watching import Caches
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 _HISTORY = 1_000
-"""Changes of a kind that a watch can begin before: readers in the process do not fall behind, and each change held is memory."""
+"""How many changes of a kind a run holds into which nobody looks: readers in the process do not fall behind."""
 _LEASE_RENEWAL = seconds(10)
 """As a kubelet renews its node's lease."""
 
@@ -121,7 +121,8 @@ class World:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
         self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
-        store = Store(stored_kinds(scenario.loops, self._manifests), history=_HISTORY)
+        kinds = stored_kinds(scenario.loops, self._manifests)
+        store = Store(kinds) if served else Store(kinds, history=_HISTORY)
         if persisted is not None:
             persisted.attach(store, clock)
         # Everyone here makes a body for one request and leaves it alone afterwards.
