@@ -9,7 +9,7 @@ from tests.elastic.scaled_objects import EXTERNAL, NOW, PROMETHEUS, START, answe
 from kubetide.elastic.keda.commands import Outcome
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import decide, size_of
-from kubetide.elastic.keda.hpas import Asked, hpa_of
+from kubetide.elastic.keda.hpas import TriggerMetric, hpa_of
 from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.outlook import lines
 from kubetide.elastic.keda.state import Answer, Delta, State
@@ -151,7 +151,7 @@ def test_a_source_without_problems_is_the_hpa_that_keda_would_make():
     found = source()
     assert (found.refused, found.lowest, found.least, found.most) == ((), 0, 1, 100)
     assert (found.polling, found.cooldown) == (seconds(30), seconds(300))
-    hpa = hpa_of(found, [Asked(0, "waiting", 5000)], HpaStatus())
+    hpa = hpa_of(found, [TriggerMetric(0, "waiting", 5000)], HpaStatus())
     [metric] = msgspec.to_builtins(hpa.spec.metrics)
     assert metric["external"] == {
         "metric": {

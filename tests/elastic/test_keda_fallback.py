@@ -14,7 +14,7 @@ from kubetide.elastic.keda.commands import Outcome
 from kubetide.elastic.keda.controller.owning import QueueMetrics
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import decide
-from kubetide.elastic.keda.hpas import LABEL, Asked
+from kubetide.elastic.keda.hpas import LABEL, TriggerMetric
 from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.outlook import lines
 from kubetide.elastic.keda.sources import read_source
@@ -26,7 +26,7 @@ from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import Instant, seconds
 
 THREE = {"failureThreshold": 3, "replicas": 6}
-METRICS = (Asked(0, "waiting", 5000), Asked(1, "prometheus", 2000))
+METRICS = (TriggerMetric(0, "waiting", 5000), TriggerMetric(1, "prometheus", 2000))
 
 
 def fallback(*, triggers=(EXTERNAL, PROMETHEUS), **more):

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.elastic.scaled_objects import CPU, EXTERNAL, MEMORY, NOW, PROMETHEUS, START, cron, source
 
-from kubetide.elastic.keda.answers import Found, answer_of
+from kubetide.elastic.keda.answers import TriggerAnswer, answer_of
 from kubetide.elastic.keda.commands import Outcome
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import decide, size_of
-from kubetide.elastic.keda.hpas import Asked, hpa_of
+from kubetide.elastic.keda.hpas import TriggerMetric, hpa_of
 from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.outlook import lines
 from kubetide.elastic.keda.state import Delta
-from kubetide.elastic.keda.windows import Windows, opening_of
+from kubetide.elastic.keda.windows import CronScaler, opening_of
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.scaled_objects import FORCED, PAUSED_AT, PAUSED_DOWN, needs_hpa
 from kubetide.objects.timetables import ScaledObject
@@ -35,7 +35,7 @@ def test_cpu_and_memory_are_metrics_of_the_hpa():
     """As KEDA sorts them: by type, and within a type as the triggers stand."""
     found = source(triggers=[MEMORY, EXTERNAL, CPU, IN_A_CONTAINER])
     assert found.refused == ()
-    assert metrics(found, Asked(1, "waiting", 5000)) == [
+    assert metrics(found, TriggerMetric(1, "waiting", 5000)) == [
         {
             "type": "ContainerResource",
             "containerResource": {
@@ -118,9 +118,9 @@ def asked(found, *active, errors=()):
     return answer_of(
         found,
         [
-            Found(
+            TriggerAnswer(
                 one,
-                () if one.place in errors else (Asked(one.place, "waiting", 5000),),
+                () if one.place in errors else (TriggerMetric(one.place, "waiting", 5000),),
                 active=one.place in active and one.place not in errors,
                 error="no answer" if one.place in errors else "",
             )
@@ -185,7 +185,7 @@ def test_a_window_is_a_metric_with_a_target_of_1():
     [trigger] = found.triggers
 
     async def run(clock):
-        windows, values = Windows(clock), []
+        windows, values = CronScaler(clock), []
         assert await windows.metric_specs(found, trigger) == (("cron-UTC-09xxx-017xxx", 1000),)
         for time in ("08:59:59", "09:00:00", "16:59:59", "17:00:00"):
             await clock.sleep(between(clock.now(), parse_rfc3339(f"2026-03-02T{time}Z")))

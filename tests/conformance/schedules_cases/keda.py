@@ -12,7 +12,7 @@ from tests.conformance.cases import Case, difference
 from tests.conformance.schedules_cases.intended import resolved, wall_clocks
 
 from kubetide.schedules.kinds.keda import MODE
-from kubetide.schedules.kinds.keda_triggers import TriggerError, metric_spec, read_trigger
+from kubetide.schedules.kinds.keda_cron import TriggerError, metric_spec, read_trigger
 from kubetide.schedules.tables import Rule, Table, Target
 from kubetide.schedules.times.plans import plan_of
 from kubetide.schedules.times.windows import opening, refused_windows

@@ -23,7 +23,7 @@ _AT: Final = f"advanced.{_CONFIG}"
 _OFF: Final = "Disabled"
 
 
-class Advanced(NamedTuple):
+class AdvancedConfig(NamedTuple):
     """What of the field is followed, and why it is refused.
 
     Attributes:
@@ -35,7 +35,7 @@ class Advanced(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-def read_advanced(advanced: Mapping[str, Any] | None) -> Advanced:
+def read_advanced(advanced: Mapping[str, Any] | None) -> AdvancedConfig:
     """Return the parsed field; never raises."""
     said = advanced or {}
     refused = [
@@ -45,7 +45,7 @@ def read_advanced(advanced: Mapping[str, Any] | None) -> Advanced:
     ]
     config = said.get(_CONFIG) or {}
     if not isinstance(config, dict):
-        return Advanced(refused=(*refused, f"{_AT}: write name and behavior into it"))
+        return AdvancedConfig(refused=(*refused, f"{_AT}: write name and behavior into it"))
     name = config.get("name") or ""
     if not isinstance(name, str) or (name and dns1123_subdomain_errors(name)):
         refused.append(f"{_AT}.name: {name!r} cannot be the name of an HPA")
@@ -56,7 +56,7 @@ def read_advanced(advanced: Mapping[str, Any] | None) -> Advanced:
     except msgspec.ValidationError as error:
         refused.append(f"{_AT}.behavior: {error}")
     wrong = tuple(_behavior_refusals(behavior))
-    return Advanced(name, None if wrong else behavior, (*refused, *wrong))
+    return AdvancedConfig(name, None if wrong else behavior, (*refused, *wrong))
 
 
 def _behavior_refusals(behavior: Behavior | None) -> Iterator[str]:

@@ -9,27 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kubetide.elastic.keda.hpas import Asked, unnamed
+from kubetide.elastic.keda.hpas import TriggerMetric, unnamed
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Answer
 from kubetide.elastic.keda.triggers import Trigger
 
 
-class Found(NamedTuple):
+class TriggerAnswer(NamedTuple):
     """The answer of one trigger: its metrics as far as they are known, and why it did not answer; empty if it did."""
 
     trigger: Trigger
-    metrics: tuple[Asked, ...]
+    metrics: tuple[TriggerMetric, ...]
     active: bool
     error: str
 
     @property
-    def named(self) -> tuple[Asked, ...]:
+    def named(self) -> tuple[TriggerMetric, ...]:
         """The metrics; one without a value stands for those of a server that has not named them yet."""
         return self.metrics or ((unnamed(self.trigger),) if self.error else ())
 
 
-def answer_of(source: Source, found: Sequence[Found]) -> Answer:
+def answer_of(source: Source, found: Sequence[TriggerAnswer]) -> Answer:
     """Return the answer of all triggers, without the size of the target."""
     metrics = tuple(asked for one in found for asked in one.metrics)
     if metrics or source.resources:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
+from kubetide.elastic.decide import Notice
 from kubetide.elastic.keda.state import Memory
 from kubetide.explain.reasons import Reason
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
-
-
-class Notice(msgspec.Struct, frozen=True):
-    """An event about an object."""
-
-    key: Key
-    level: Literal["Normal", "Warning"]
-    reason: str
-    message: str
 
 
 class Write(msgspec.Struct, frozen=True):

@@ -10,18 +10,19 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubetide.elastic.keda.commands import Commands, Notice, Write
-from kubetide.elastic.keda.failing import (
+from kubetide.elastic.decide import Notice
+from kubetide.elastic.keda.commands import Commands, Write
+from kubetide.elastic.keda.reasons import VOCABULARY
+from kubetide.elastic.keda.sources import Source
+from kubetide.elastic.keda.state import Answer, Claim, Memory, State
+from kubetide.elastic.keda.statuses import status_of
+from kubetide.elastic.keda.trigger_health import (
     failures_after,
     fallback_changes,
     health_of,
     values_of,
     with_fallback,
 )
-from kubetide.elastic.keda.reasons import VOCABULARY
-from kubetide.elastic.keda.sources import Source
-from kubetide.elastic.keda.state import Answer, Claim, Memory, State
-from kubetide.elastic.keda.statuses import status_of
 from kubetide.elastic.keda.windows import next_change
 from kubetide.explain.reasons import Reason
 from kubetide.objects.kinds import HPAS

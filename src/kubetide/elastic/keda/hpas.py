@@ -26,7 +26,7 @@ from kubetide.objects.meta import LabelSelector, ObjectMeta
 LABEL: Final = "scaledobject.keda.sh/name"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class TriggerMetric(msgspec.Struct, frozen=True):
     """A metric of a trigger: its name without the index, and its target in thousandths.
 
     The target is None where the trigger's server has not named its metrics yet.
@@ -42,12 +42,12 @@ class Asked(msgspec.Struct, frozen=True):
         return f"s{self.place}-{self.name}"
 
 
-def unnamed(trigger: Trigger) -> Asked:
+def unnamed(trigger: Trigger) -> TriggerMetric:
     """Return what stands for the metrics of a trigger whose server has not named them yet: it has no value."""
-    return Asked(trigger.place, "unknown", None)
+    return TriggerMetric(trigger.place, "unknown", None)
 
 
-def hpa_of(source: Source, asked: Iterable[Asked], status: HpaStatus) -> HorizontalPodAutoscaler:
+def hpa_of(source: Source, asked: Iterable[TriggerMetric], status: HpaStatus) -> HorizontalPodAutoscaler:
     """Return the HPA that KEDA would create, with the metrics of the servers."""
     average = {one.place: one.average for one in source.triggers}
     metrics = [
@@ -90,7 +90,7 @@ def _resource_metric(one: ResourceTrigger) -> MetricSpec:
     )
 
 
-def _external_metric(source: Source, one: Asked, *, average: bool) -> MetricSpec:
+def _external_metric(source: Source, one: TriggerMetric, *, average: bool) -> MetricSpec:
     # An HPA has a target for each metric; of one that has no value it is not read.
     amount = f"{one.target or 0}m"
     target = (

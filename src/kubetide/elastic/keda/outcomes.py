@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kubetide.elastic.keda.commands import Commands, Notice, Outcome, Result, Write
+from kubetide.elastic.decide import Notice
+from kubetide.elastic.keda.commands import Commands, Outcome, Result, Write
 from kubetide.elastic.keda.reasons import VOCABULARY
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import State

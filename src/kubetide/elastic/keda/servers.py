@@ -9,7 +9,7 @@ from kubetide.elastic.keda.client import ExternalScalers
 from kubetide.elastic.keda.prometheus import PrometheusQueries
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.triggers import EXTERNAL, PROMETHEUS, Trigger
-from kubetide.elastic.keda.windows import Windows
+from kubetide.elastic.keda.windows import CronScaler
 from kubetide.objects.scaled_objects import CRON
 from kubetide.ports.clock import Clock
 
@@ -45,7 +45,7 @@ class Servers:
         self._by_type: dict[str, Server] = {
             EXTERNAL: ExternalScalers(),
             PROMETHEUS: PrometheusQueries(clock),
-            CRON: Windows(clock),
+            CRON: CronScaler(clock),
         }
 
     def of(self, trigger: Trigger) -> Server:

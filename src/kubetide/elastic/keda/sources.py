@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kubetide.elastic.keda.advanced import paused_in, paused_out, read_advanced
-from kubetide.elastic.keda.fallbacks import (
+from kubetide.elastic.keda.fallback import (
     Failures,
     Fallback,
     fallback_refusals,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubetide.elastic.keda.fallbacks import Failures
-from kubetide.elastic.keda.hpas import Asked
+from kubetide.elastic.keda.fallback import Failures
+from kubetide.elastic.keda.hpas import TriggerMetric
 from kubetide.elastic.keda.sources import Source
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Key
@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     key: Key
     active: bool = False
     error: str = ""
-    metrics: tuple[Asked, ...] = ()
+    metrics: tuple[TriggerMetric, ...] = ()
     replicas: int = 0
     version: str = ""
     unread: bool = False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubetide.elastic.keda.failing import fallback_condition
-from kubetide.elastic.keda.fallbacks import Failures
+from kubetide.elastic.keda.fallback import Failures
 from kubetide.elastic.keda.hpas import resource_names
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Answer
+from kubetide.elastic.keda.trigger_health import fallback_condition
 from kubetide.objects.base import Json
 from kubetide.objects.scaled_objects import (
     ACTIVE,

@@ -14,7 +14,7 @@ import msgspec
 
 from kubetide.objects.scaled_objects import CRON, RESOURCES, SERVERS
 from kubetide.objects.timetables import KedaTrigger
-from kubetide.schedules.kinds.keda_triggers import TriggerError, read_trigger, window_of
+from kubetide.schedules.kinds.keda_cron import TriggerError, read_trigger, window_of
 from kubetide.schedules.tables import Rule
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant

@@ -12,7 +12,7 @@ from typing import Final
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.triggers import Trigger
 from kubetide.ports.clock import Clock
-from kubetide.schedules.kinds.keda_triggers import window_of
+from kubetide.schedules.kinds.keda_cron import window_of
 from kubetide.schedules.times.windows import Opening, opening
 from kubetide.units.time import Instant
 
@@ -50,7 +50,7 @@ def next_demand(source: Source, now: Instant) -> tuple[Trigger, Instant, int] | 
     return first, due, min(max([*sizes, source.least]), source.most)
 
 
-class Windows:
+class CronScaler:
     """Answers for cron triggers by the clock."""
 
     def __init__(self, clock: Clock) -> None:

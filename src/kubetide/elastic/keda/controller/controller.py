@@ -10,11 +10,12 @@ import msgspec
 
 from kubetide.acting import EventWriter, in_parallel
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
-from kubetide.elastic.keda.answers import Found, answer_of
-from kubetide.elastic.keda.commands import Commands, Notice, Outcome, Result, Write
+from kubetide.elastic.decide import Notice
+from kubetide.elastic.keda.answers import TriggerAnswer, answer_of
+from kubetide.elastic.keda.commands import Commands, Outcome, Result, Write
 from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
 from kubetide.elastic.keda.core import ALGORITHM
-from kubetide.elastic.keda.hpas import Asked
+from kubetide.elastic.keda.hpas import TriggerMetric
 from kubetide.elastic.keda.outlook import SOURCE, intents
 from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Source, read_source
@@ -149,7 +150,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         version = scale.metadata.resource_version
         return msgspec.structs.replace(answer, replicas=scale.spec.replicas, version=version)
 
-    async def _ask_one(self, source: Source, trigger: Trigger) -> Found:
+    async def _ask_one(self, source: Source, trigger: Trigger) -> TriggerAnswer:
         server, active = self.servers.of(trigger), False
         problems = []
         try:
@@ -158,16 +159,18 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             problems.append(error)
         try:
             specs = await server.metric_specs(source, trigger)
-            asked = tuple(Asked(trigger.place, name, target) for name, target in specs)
+            asked = tuple(TriggerMetric(trigger.place, name, target) for name, target in specs)
         except MetricsError as error:
             problems.append(error)
             asked = self.shows.known(source, trigger)
         if source.fallback is not None and not problems:
             problems += await self._failures(source, trigger, asked)
         text = f"triggers[{trigger.place}]: {problems[0]}" if problems else ""
-        return Found(trigger, asked, active=active, error=text)
+        return TriggerAnswer(trigger, asked, active=active, error=text)
 
-    async def _failures(self, source: Source, trigger: Trigger, asked: Iterable[Asked]) -> list[MetricsError]:
+    async def _failures(
+        self, source: Source, trigger: Trigger, asked: Iterable[TriggerMetric]
+    ) -> list[MetricsError]:
         """Return why metrics have no value; a fallback counts that, too."""
         try:
             for one in asked:

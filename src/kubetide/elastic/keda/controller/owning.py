@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kubetide.elastic.controller.shown import Shown
-from kubetide.elastic.keda.hpas import LABEL, Asked, hpa_of
+from kubetide.elastic.keda.hpas import LABEL, TriggerMetric, hpa_of
 from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.triggers import Trigger
@@ -33,11 +33,11 @@ class QueueHpas:
         self.source = source
         self.shown = Shown((HPAS,))
         self.sources: dict[Key, Source] = {}
-        self.asked: dict[Key, Mapping[str, Asked]] = {}
+        self.asked: dict[Key, Mapping[str, TriggerMetric]] = {}
         self.fallbacks: dict[Key, Mapping[str, int]] = {}
         """Of each object, the values of metrics whose servers fail, in thousandths."""
 
-    def show(self, source: Source, metrics: Sequence[Asked]) -> None:
+    def show(self, source: Source, metrics: Sequence[TriggerMetric]) -> None:
         """Show the HPA of an object, with these external metrics; without any metric it cannot scale."""
         if not metrics and not source.resources:
             return
@@ -51,7 +51,7 @@ class QueueHpas:
         status = self.shown.by_resource[HPAS.resource][place].status if same else HpaStatus()
         self.shown.show(HPAS, place, hpa_of(source, metrics, status))
 
-    def known(self, source: Source, trigger: Trigger) -> tuple[Asked, ...]:
+    def known(self, source: Source, trigger: Trigger) -> tuple[TriggerMetric, ...]:
         """Return the metrics of a trigger as they are shown; none for one that is new or has been edited."""
         shown = self.sources.get(source.key)
         if shown is None or shown.uid != source.uid or trigger not in shown.triggers:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubetide.elastic.keda.fallbacks import Failures
+from kubetide.elastic.keda.fallback import Failures
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Answer
 from kubetide.objects.base import Json

@@ -86,14 +86,10 @@ def _integer(text: str) -> int:
 
 def metric_name(index: int, zone: str, start: str, end: str) -> str:
     """Return the name of a trigger's external metric, as KEDA builds it."""
-    parts = (_plain(zone), _schedule_part(start), _schedule_part(end))
+    parts = (zone, _schedule_part(start), _schedule_part(end))
     return f"s{index}-" + "-".join(("cron", *parts)).replace("/", "-").replace(".", "-").replace(
         ":", "-"
     ).replace("%", "-")
-
-
-def _plain(text: str) -> str:
-    return text
 
 
 def _schedule_part(text: str) -> str:
