@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from kubetide.embedded.controllers.scheduling.why_nowhere import conditions_with
+from kubetide.embedded.controllers.pod_conditions import conditions_with
 from kubetide.embedded.controllers.work_queue import WorkQueue
 from kubetide.embedded.controllers.workloads.owned_pods import follow
 from kubetide.objects.kinds import PODS

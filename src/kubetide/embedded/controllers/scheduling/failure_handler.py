@@ -6,10 +6,11 @@ from collections import Counter
 from typing import Final
 
 from kubetide.acting import EventWriter, cut_note
+from kubetide.embedded.controllers.pod_conditions import conditions_with
 from kubetide.embedded.controllers.scheduling.nominations import Nominations
 from kubetide.embedded.controllers.scheduling.pod_changes import NAME
 from kubetide.embedded.controllers.scheduling.preemption import Preemption, find_preemption
-from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, conditions_with, refusal_patch
+from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, refusal_patch
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.meta import Condition, Key, key_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kubetide.embedded.controllers.pod_conditions import conditions_with
 from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
-from kubetide.embedded.controllers.workloads.templates import to_json
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Condition
 from kubetide.objects.pod import Pod, pod_condition
@@ -104,9 +104,3 @@ def refusal_patch(pod: Pod, why: Refused, now: Instant, *, nominated: str = "") 
     if not same:
         status["nominatedNodeName"] = nominated or None
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}
-
-
-def conditions_with(pod: Pod, condition: Condition) -> list[Json]:
-    """Return the pod's conditions with this one in the place of that of its type."""
-    others = [to_json(one) for one in pod.status.conditions or () if one.type != condition.type]
-    return [*others, to_json(condition)]
