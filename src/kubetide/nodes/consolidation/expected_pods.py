@@ -27,6 +27,7 @@ from kubetide.units.time import Duration, Instant, before, format_rfc3339, minut
 WINDOW: Duration = minutes(30)
 """How long pods are remembered."""
 _STEP: Duration = minutes(1)
+"""How far apart the stretches begin that are compared."""
 MOST_EXPECTED = 1000
 """Most pods that a search finds places for."""
 
@@ -49,7 +50,9 @@ def note_gone(state: State, now: Instant) -> None:
         memory.gone, memory.gone_since = (*memory.gone, *new)[-MOST_GONE:], ()
 
 
-def arrivals(state: State, templates: Mapping[str, Template | None], now: Instant) -> list[list[Change]]:
+def changes_by_groups(
+    state: State, templates: Mapping[str, Template | None], now: Instant
+) -> list[list[Change]]:
     """Return which pods came and went within the window, in order; one list for pods that the same groups take."""
     known: dict[PodClass, Hashable] = {}
     by_groups: dict[Hashable, list[Change]] = {}
@@ -67,7 +70,7 @@ def expected(state: State, templates: Mapping[str, Template | None], now: Instan
     Those that come so seldom that keeping a node for them costs more than buying it back are left out (as in ``keeping``).
     """
     found: list[Pod] = []
-    for changes in arrivals(state, templates, now):
+    for changes in changes_by_groups(state, templates, now):
         number = sum(change.sign > 0 for change in changes)
         # The next of n arrivals comes after an n-th of the window.
         if number * state.settings.buy_back_price >= WINDOW:
@@ -112,8 +115,8 @@ def greatest_rise(changes: Sequence[Change]) -> list[Pod]:
 def usual_rise(changes: Sequence[Change], now: Instant, horizon: Duration) -> list[Pod]:
     """Return, per kind, the largest net number of new pods in a usual rise of a resource's requests.
 
-    Of all stretches of ``horizon`` within the window, one a minute, half have at least that rise from their begin on. So what
-    is kept for these pods is more likely than not to be used within ``horizon``.
+    Stretches of ``horizon`` begin each minute of the window. In at least half of them the requests rise so far above
+    what they were at the begin. So what is kept for these pods is more likely than not to be used within ``horizon``.
     """
     horizon = min(horizon, WINDOW)
     times = [change.at for change in changes]

@@ -13,7 +13,7 @@ import numpy as np
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.candidates import facts_of, is_open, may_go, split_ending
-from kubetide.nodes.consolidation.expected_pods import arrivals, place_expected, usual_rise
+from kubetide.nodes.consolidation.expected_pods import changes_by_groups, place_expected, usual_rise
 from kubetide.nodes.consolidation.keeping import keep_back
 from kubetide.nodes.consolidation.limits import limits_beside_moves
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
@@ -116,7 +116,9 @@ def _needed(state: State, tick: Tick, now: Instant) -> dict[str, None]:
     """Return the nodes on which expected pods would be, the fullest filled first and among equals the cheapest."""
     horizon = state.settings.buy_back_price
     pods = [
-        pod for changes in arrivals(state, tick.templates, now) for pod in usual_rise(changes, now, horizon)
+        pod
+        for changes in changes_by_groups(state, tick.templates, now)
+        for pod in usual_rise(changes, now, horizon)
     ]
     snapshot = state.snapshot
     leaving = dict.fromkeys(state.memory.scale_down.deletions)

@@ -67,8 +67,8 @@ class PodTopologySpread:
             else:
                 assert term.table is not None
                 codes = term.label.codes.take(feasible)
-                part_of = codes if counted is None else codes[counted]
-                domains = int(np.count_nonzero(np.bincount(part_of)))
+                present = codes if counted is None else codes[counted]
+                domains = int(np.count_nonzero(np.bincount(present)))
                 numbers = _in_domain(term.table, codes)
             part = numbers * math.log(domains + 2) + float(term.max_skew - 1)
             # A node without the label gets nothing for it.
