@@ -15,6 +15,9 @@ from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.errors import CloudCause
 from kubetide.units.time import Duration, Instant
 
+MOST_JOINS = 40
+"""Times of joining that are remembered of a group."""
+
 
 class ScaleUpRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Nodes that were asked for and have not all joined."""
@@ -231,6 +234,10 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """By offer: ``<instance type> <zone> <market>``."""
     unregistered_since: dict[str, Instant] = {}
     """By provider id."""
+    register_times: dict[str, tuple[Duration, ...]] = {}
+    """By group: the last times from the tick that first saw a machine to its registering."""
+    late: dict[str, dict[str, Instant]] = {}
+    """By group: its late machines, and since when each is known to be; with ``--replace-late-nodes``."""
     former_instances: dict[str, str] = {}
     """Provider id -> group, of nodes whose instance is gone from the cloud."""
     seen_errors: dict[str, str] = {}

@@ -70,6 +70,7 @@ SCALE_UP = {
     "IncreaseAdvised": "group {subject} would be increased from {size} to {to}",
     "OutOfStock": "{subject} is out of stock, as group {group} has found: no group asks for it before {until}",
     "BackoffStarted": "group {subject} is left out for {duration} after {error}",
+    "MachineLate": "group {subject}: {why}; nobody waits for it any longer",
     "ScaleUpRecovered": "group {subject}: {nodes:node} on the way at the start, as an earlier process asked for them",
     "UpcomingNodes": "group {subject}: {nodes:node} on the way",
     "TemplateLearned": "group {subject}: the template is that of live node {node}",

@@ -233,6 +233,8 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     """Whether machines that are on their way at the start count as asked for, so that nothing is bought twice for their pods."""
     stock_out_memory: Duration = ZERO
     """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
+    replace_late_nodes: bool = False
+    """Whether the pods of a machine that takes much longer than others of its group are planned for again."""
     node_autoprovisioning_enabled: bool = False
     """Whether groups that pods need are created, and deleted when they are empty; as upstream had it until 1.32."""
     max_autoprovisioned_node_group_count: int = 15

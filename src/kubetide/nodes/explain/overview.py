@@ -73,6 +73,8 @@ def _holds_back(state: State, view: GroupView, now: Instant) -> list[str]:
 
 def _state_of(state: State, view: GroupView, now: Instant) -> str:
     parts = _holds_back(state, view, now)
+    if view.counts.late:
+        parts.append(f"{len(view.counts.late)} late")
     if view.group.target_size >= view.group.max_size:
         parts.append("at its maximum")
     return "; ".join(parts)

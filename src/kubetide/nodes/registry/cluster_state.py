@@ -8,10 +8,8 @@ Source: Cluster Autoscaler's cluster state registry.
 
 from __future__ import annotations
 
-from itertools import chain
-
 from kubetide.nodes.facts.nodes import is_suspended
-from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
+from kubetide.nodes.memory import MOST_JOINS, IncorrectSize, ScaleUpRequest
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import drop_stale, is_backed_off
 from kubetide.nodes.registry.failures import (
@@ -22,6 +20,7 @@ from kubetide.nodes.registry.failures import (
     time_out,
 )
 from kubetide.nodes.registry.known_nodes import KnownNodes, copied
+from kubetide.nodes.registry.late import late_machines, note_late, note_registered
 from kubetide.nodes.registry.stock_outs import forget_old_shortages
 from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
 from kubetide.nodes.settings import Settings
@@ -50,6 +49,8 @@ def observe(state: State, now: Instant) -> ClusterView:
             for into in (counts[group_id], total):
                 kind = into.long_unregistered if overdue else into.unregistered
                 kind.append(instance.provider_id)
+    for group_id, group in state.groups.items():
+        counts[group_id].late = late_machines(state, group, counts[group_id], now)
     findings = Findings()
     if known.failed is None:
         known.failed = {
@@ -64,6 +65,7 @@ def observe(state: State, now: Instant) -> ClusterView:
     failed = dict(known.failed)
     _recover_requests(state, counts, findings, now)
     timed_out = _settle_requests(state, counts, findings, now)
+    note_late(state, counts, findings, now)
     note_failed(state, failed, findings, now)
     views = {
         group_id: _group_view(state, group, counts[group_id]) for group_id, group in state.groups.items()
@@ -92,7 +94,8 @@ def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
     ):
         return 0
     # The target is without machines on their way out: their nodes stand for none of those that are asked for.
-    return max(0, _missing(view.group, counts) - len(counts.long_unregistered))
+    late = len(counts.late) if state.settings.replace_late_nodes else 0
+    return max(0, _missing(view.group, counts) - len(counts.long_unregistered) - late)
 
 
 def _missing(group: NodeGroup, counts: Counts) -> int:
@@ -136,11 +139,16 @@ def _note_unregistered(state: State, known: KnownNodes, now: Instant) -> None:
         return
     registered = {instance_id(node): None for node in state.nodes.values()}
     former = state.memory.unregistered_since
-    state.memory.unregistered_since = {
-        instance.provider_id: former.get(instance.provider_id, now)
-        for instance in chain.from_iterable(group.instances or () for group in state.groups.values())
-        if instance.provider_id not in registered and instance.state != "Deleting" and instance.error is None
-    }
+    found: dict[str, Instant] = {}
+    for group_id, group in state.groups.items():
+        for instance in group.instances or ():
+            machine = instance.provider_id
+            if machine in registered:
+                if machine in former:
+                    note_registered(state, group_id, between(former[machine], now))
+            elif instance.state != "Deleting" and instance.error is None:
+                found[machine] = former.get(machine, now)
+    state.memory.unregistered_since = found
     known.all_registered = not state.memory.unregistered_since
 
 
@@ -177,10 +185,6 @@ def _count_node(
             counts.resource_unready += why == "ResourceUnready"
 
 
-MOST_JOINS = 40
-"""Times of joining that are remembered of a group."""
-
-
 def _recover_requests(state: State, counts: dict[str, Counts], findings: Findings, now: Instant) -> None:
     """Take nodes that are on their way at the first look as asked for by an earlier process (--recover-scale-ups).
 
@@ -213,7 +217,8 @@ def _settle_requests(
         # A machine that is overdue has not fulfilled the request, which times out for it.
         if group is None or _missing(group, counts[group_id]) <= 0:
             del memory.scale_up_requests[group_id]
-            if group is not None and not request.recovered:
+            # A late machine that was replaced does not tell how long nodes take.
+            if group is not None and not request.recovered and group_id not in memory.late:
                 took = between(request.time, now)
                 memory.join_times[group_id] = (*memory.join_times.get(group_id, ()), took)[-MOST_JOINS:]
                 memory.longest_join[group_id] = Duration(max(took, memory.longest_join.get(group_id, 0)))

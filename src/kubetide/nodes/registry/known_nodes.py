@@ -58,4 +58,4 @@ def still_known(
 
 def copied(counts: Counts) -> Counts:
     """Return a copy of the counts that may be added to."""
-    return replace(counts, not_started=[], unregistered=[], long_unregistered=[])
+    return replace(counts, not_started=[], unregistered=[], long_unregistered=[], late=[])

@@ -36,6 +36,8 @@ class Counts(msgspec.Struct):
     """Nodes of the group's machines that belong to no group, and are in none of the other numbers."""
     unregistered: list[str] = msgspec.field(default_factory=list)
     long_unregistered: list[str] = msgspec.field(default_factory=list)
+    late: list[str] = msgspec.field(default_factory=list)
+    """Of the unregistered and the not started those that others of their group were much quicker than."""
 
 
 class GroupView(msgspec.Struct):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubetide.nodes.explain.waiting.node_fit import refusal_on
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.registry.arrivals import expected_arrival
+from kubetide.nodes.registry.late import late_text
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
@@ -32,6 +33,7 @@ def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
         parts = [f"late, as the slowest so far took {format_duration(longest)}"]
     parts.append(f"asked for at {format_rfc3339(request.time)}")
     parts.append(f"given up at {format_rfc3339(request.expected_add_time)} if it has not joined by then")
+    parts += [late_text(state, view.group, one, now) for one in view.counts.late[:_MOST_NAMES]]
     parts += [_starting_text(state, name) for name in view.counts.not_started[:_MOST_NAMES]]
     return "; ".join(parts)
 

@@ -1,0 +1,124 @@
+"""Late machines: those that take much longer to register, or to become ready, than others of their group have taken.
+
+With ``--replace-late-nodes`` a late machine is not waited for: the pods that it was bought for are planned for again. It
+is deleted only after ``--max-node-provision-time``, and is used if it comes after all. Where a machine is late that was
+bought after another one was found late, the group is backed off.
+
+Beyond Cluster Autoscaler, which waits for each machine until that time is over; off by default.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.nodes.memory import MOST_JOINS
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.backoff import start_backoff
+from kubetide.nodes.registry.failures import Findings, is_zero_or_max, max_provision_time, max_startup_time
+from kubetide.nodes.registry.view import Counts
+from kubetide.nodes.scale_up.reporting.events import on_status
+from kubetide.nodes.state import State
+from kubetide.ports.cloud import NodeGroup
+from kubetide.units.time import Duration, Instant, after, between, format_duration, minutes, parse_rfc3339
+
+_TIMES: Final = 2
+"""A machine is late after this many times what the slowest has taken."""
+_AT_LEAST: Final = minutes(3)
+
+
+def note_registered(state: State, group_id: str, took: Duration) -> None:
+    """Note how long a machine took to register, from the tick that first saw it."""
+    times = state.memory.register_times
+    state.memory.register_times = {**times, group_id: (*times.get(group_id, ()), took)[-MOST_JOINS:]}
+
+
+def late_machines(state: State, group: NodeGroup, counts: Counts, now: Instant) -> list[str]:
+    """Return the late machines of a group: provider ids of those that have not registered, names of nodes not ready.
+
+    None where nobody knows how long they take, and of groups that exist at zero or at their maximum, as none of their
+    machines can be replaced alone.
+    """
+    if not (counts.unregistered or counts.not_started) or is_zero_or_max(group):
+        return []
+    to_register, to_be_ready = _limits(state, group)
+    return [
+        *(one for one in counts.unregistered if _is_over(state, one, to_register, now)),
+        *(one for one in counts.not_started if _is_over(state, one, to_be_ready, now)),
+    ]
+
+
+def note_late(state: State, counts: dict[str, Counts], findings: Findings, now: Instant) -> None:
+    """Report machines that have become late; back off a group in which one is that was bought instead of another."""
+    if not state.settings.replace_late_nodes:
+        return
+    memory = state.memory
+    former, memory.late = memory.late, {}
+    for group_id, group in state.groups.items():
+        mine, known = counts[group_id], former.get(group_id, {})
+        # One that is given up, and is to be deleted, is still why the request was not fulfilled in time.
+        kept = {one: since for one, since in known.items() if one in mine.long_unregistered}
+        late = kept | {one: known.get(one, now) for one in mine.late}
+        if not late:
+            continue
+        memory.late[group_id] = late
+        for one in (one for one in mine.late if one not in known):
+            text = late_text(state, group, one, now)
+            findings.reasons.append(reason("MachineLate", group_id, why=text))
+            findings.events += on_status(state, "Warning", "NodeLate", f"Node group {group_id}: {text}")
+            if any(known[other] <= _since(state, one) for other in late if other in known):
+                _back_off(state, group_id, text, findings, now)
+
+
+def late_text(state: State, group: NodeGroup, one: str, now: Instant) -> str:
+    """Return since when a late machine is awaited, and how long others took."""
+    waited = format_duration(between(_since(state, one), now))
+    if one in state.nodes:
+        slowest = state.memory.learned.groups[group.id].slowest
+        return f"node {one} is not ready {waited} after it was created, the slowest so far took {format_duration(slowest)}"
+    times = state.memory.register_times[group.id]
+    took = f"the slowest of the last {len(times)} took" if len(times) > 1 else "the one before took"
+    return f"machine {one} has not registered for {waited}, {took} {format_duration(max(times))}"
+
+
+def _limits(state: State, group: NodeGroup) -> tuple[Duration | None, Duration | None]:
+    """Return after how long a machine is late to register, and a node to be ready; None for never."""
+    times, learned = state.memory.register_times.get(group.id, ()), state.memory.learned.groups.get(group.id)
+    slowest = Duration(0) if learned is None else learned.slowest
+    return (
+        _limit(max(times, default=Duration(0)), max_provision_time(group, state.settings)),
+        _limit(slowest, max_startup_time(group, state.settings)),
+    )
+
+
+def _limit(slowest: Duration, given_up: Duration) -> Duration | None:
+    limit = Duration(max(_AT_LEAST, _TIMES * slowest))
+    return limit if slowest and limit < given_up else None
+
+
+def _is_over(state: State, one: str, limit: Duration | None, now: Instant) -> bool:
+    return limit is not None and after(_since(state, one), limit) < now
+
+
+def _since(state: State, one: str) -> Instant:
+    """Return since when a machine is there: since it was first seen, or since its node was created."""
+    node = state.nodes.get(one)
+    if node is None:
+        return state.memory.unregistered_since[one]
+    created = node.metadata.creation_timestamp
+    assert created is not None, "a node without it is not starting"
+    return parse_rfc3339(created)
+
+
+def _back_off(state: State, group_id: str, text: str, findings: Findings, now: Instant) -> None:
+    entry = start_backoff(
+        state.memory.backoff.get(group_id),
+        now,
+        state.settings,
+        error_class="Other",
+        error_code="late",
+        error_message=text,
+    )
+    state.memory.backoff[group_id] = entry
+    state.memory.last_failure_of[group_id] = now
+    duration = format_duration(entry.duration)
+    findings.reasons.append(reason("BackoffStarted", group_id, duration=duration, error=text))
