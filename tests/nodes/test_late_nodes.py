@@ -64,7 +64,7 @@ def test_a_machine_that_takes_longer_than_others_did_is_replaced():
     world = waiting()
     assert first_increase(world, until=400) == (200, {"g": 1})
     assert world.messages("NodeLate") == [
-        "Node group g: machine cloud:///m1 has not registered for 3m10s, the one before took 1m0s"
+        "Node group g: machine cloud:///m1 is late: it has not registered for 3m10s, the one before took 1m0s"
     ]
     assert "UnregisteredRemoved" not in world.codes()
     assert world.increases(at=seconds(210)) == {}
@@ -82,7 +82,7 @@ def test_slow_machines_are_given_twice_the_time_of_the_slowest():
     world = waiting(took=(seconds(40), minutes(4), seconds(60)))
     assert first_increase(world, until=900) == (500, {"g": 1})
     assert world.messages("NodeLate") == [
-        "Node group g: machine cloud:///m1 has not registered for 8m10s, the slowest of the last 3 took 4m0s"
+        "Node group g: machine cloud:///m1 is late: it has not registered for 8m10s, the slowest of the last 3 took 4m0s"
     ]
 
 
@@ -166,7 +166,7 @@ def test_a_node_that_stays_not_ready_is_late_too():
     world.tick(at=seconds(60), nodes=(world.registered("m1", at=seconds(60), ready=False, spec=NOT_READY),))
     assert first_increase(world, until=400) == (250, {"g": 1})
     assert world.messages("NodeLate") == [
-        "Node group g: node m1 is not ready 3m10s after it was created, the slowest so far took 40s"
+        "Node group g: node m1 is late: it is not ready 3m10s after it was created, the slowest so far took 40s"
     ]
 
 
@@ -174,7 +174,7 @@ def test_explanations_name_a_late_machine():
     """Also without the flag: the pod that waits, and the group, say which machine is late."""
     world = waiting(settings={"replace_late_nodes": False})
     world.tick(at=minutes(5))
-    late = "machine cloud:///m1 has not registered for 4m50s, the one before took 1m0s"
+    late = "machine cloud:///m1 is late: it has not registered for 4m50s, the one before took 1m0s"
     assert late in explain_pod(world.state, ("default", "p-0"), world.now).sentence
     assert late in explain_group(world.state, "g", world.now).arrival
 

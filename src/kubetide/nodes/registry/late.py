@@ -74,10 +74,10 @@ def late_text(state: State, group: NodeGroup, one: str, now: Instant) -> str:
     waited = format_duration(between(_since(state, one), now))
     if one in state.nodes:
         slowest = state.memory.learned.groups[group.id].slowest
-        return f"node {one} is not ready {waited} after it was created, the slowest so far took {format_duration(slowest)}"
+        return f"node {one} is late: it is not ready {waited} after it was created, the slowest so far took {format_duration(slowest)}"
     times = state.memory.register_times[group.id]
     took = f"the slowest of the last {len(times)} took" if len(times) > 1 else "the one before took"
-    return f"machine {one} has not registered for {waited}, {took} {format_duration(max(times))}"
+    return f"machine {one} is late: it has not registered for {waited}, {took} {format_duration(max(times))}"
 
 
 def _limits(state: State, group: NodeGroup) -> tuple[Duration | None, Duration | None]:

@@ -25,15 +25,17 @@ def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
     if request is None:
         return ""
     longest, at = state.memory.longest_join.get(view.group.id), expected_arrival(state.memory, view.group.id)
-    if longest is None or at is None:
-        parts = ["how long its nodes take was not seen yet"]
-    elif at >= now:
-        parts = [f"expected by {format_rfc3339(at)}, as the slowest so far took {format_duration(longest)}"]
-    else:
-        parts = [f"late, as the slowest so far took {format_duration(longest)}"]
+    parts = [late_text(state, view.group, one, now) for one in view.counts.late[:_MOST_NAMES]]
+    if at is not None and longest is not None and at >= now:
+        parts.append(
+            f"expected by {format_rfc3339(at)}, as the slowest so far took {format_duration(longest)}"
+        )
+    elif not parts and longest is not None:
+        parts.append(f"late, as the slowest so far took {format_duration(longest)}")
+    elif not parts:
+        parts.append("how long its nodes take was not seen yet")
     parts.append(f"asked for at {format_rfc3339(request.time)}")
     parts.append(f"given up at {format_rfc3339(request.expected_add_time)} if it has not joined by then")
-    parts += [late_text(state, view.group, one, now) for one in view.counts.late[:_MOST_NAMES]]
     parts += [_starting_text(state, name) for name in view.counts.not_started[:_MOST_NAMES]]
     return "; ".join(parts)
 
