@@ -12,7 +12,8 @@ from tests.nodes.frozen import (
     template,
 )
 
-from kubetide.nodes.decision import DecreaseTarget, DeleteInstances
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, Outcome
+from kubetide.nodes.reasons import ACTIONS
 from kubetide.ports.cloud import Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
@@ -83,6 +84,29 @@ def test_machines_that_never_register_are_removed_above_the_minimum():
     assert not any(isinstance(one, DeleteInstances) for one in world.tick(at=minutes(15)))
     assert world.tick(at=minutes(16))[0] == DeleteInstances("g", ("cloud:///u1",), "unregistered")
     assert world.messages("DeleteUnregistered") == ["Removed unregistered node cloud:///u1"]
+
+
+@pytest.mark.parametrize(
+    ("status", "removal", "size"),
+    [
+        ("ok", "UnregisteredRemoved", "SizeFixed"),
+        ("failed", "UnregisteredNotRemoved", "SizeNotFixed"),
+        ("withheld", "UnregisteredRemovalAdvised", "SizeFixAdvised"),
+    ],
+)
+def test_the_record_says_what_came_of_a_repair(status, removal, size):
+    """A machine that the cloud does not delete is not said to be deleted, nor a target lowered that was not."""
+    waiting = [Instance(provider_id="cloud:///u1")]
+    groups = [group("g", nodes=["n1"], instances=waiting), group("h", nodes=["n2"], target=3)]
+    world = World(nodes=[node("n1"), node("n2")], groups=groups)
+    world._do = lambda _: Outcome(status, "Throttling: rate exceeded" if status == "failed" else "")
+    world.tick()
+    world.tick(at=minutes(16))
+    done = {one.code: one for one in world.reasons if one.subject in {"g", "h"} and one.code in ACTIONS}
+    assert sorted(done) == sorted([removal, size])
+    assert done[removal].fields["instance"] == "cloud:///u1"
+    if status == "failed":
+        assert {one.fields["error"] for one in done.values()} == {"Throttling: rate exceeded"}
 
 
 def test_wrong_size_is_put_right_after_its_time():

@@ -134,10 +134,9 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             begun = not not_begun(state)
             if begun and not commands.next_step:
                 report_results(state)
-            result = Result(
-                events=tuple(absorb_update(state, commands.actions, outcomes.results)),
-                writes=expire(state, now) if begun else (),
-            )
+            events, reasons = absorb_update(state, commands.actions, outcomes.results)
+            writes = expire(state, now) if begun else ()
+            result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes)
         case "update" | "scale_up" | "place" | "pack" | "salvo" if commands.next_step in {"place", "pack"}:
             return Result()
         case "update" | "scale_up" | "place" | "pack" | "choose" | "salvo" | "min_size":

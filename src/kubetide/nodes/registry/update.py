@@ -63,7 +63,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
     reasons = [*view.reasons, *reasons]
     actions += [DecreaseTarget(group_id, request.increase, "timeout") for group_id, request in view.timed_out]
     _evaluate_attempts(state, reasons, now)
-    overdue = _unregistered(state, view, reasons)
+    overdue = _unregistered(state, view)
     actions += overdue
     # A group of zero or all goes as a whole: its failed machines are among those already.
     emptied = dict.fromkeys(one.group for one in overdue if is_zero_or_max(state.groups[one.group]))
@@ -81,7 +81,6 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
                 force = state.settings.force_delete_failed_nodes
                 actions.append(DeleteInstances(group_id, ids, "failed", force))
         fixes = _wrong_sizes(state, view, now)
-        reasons += [reason("SizeFixed", fix.group, delta=fix.delta) for fix in fixes]
         actions += fixes
         ends = bool(fixes)
     if not (actions or events or reasons):
@@ -108,15 +107,17 @@ def _begin(state: State, now: Instant) -> tuple[list[Action], list[Reason]]:
 
 def absorb_update(
     state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
-) -> list[EventRecord]:
-    """Apply the outcomes (present targets and machines); return the events."""
+) -> tuple[list[EventRecord], list[Reason]]:
+    """Apply the outcomes (present targets and machines); return the events, and the reasons that say what came of them."""
     events: list[EventRecord] = []
+    reasons: list[Reason] = []
     cleaned = False
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint) and action.key != NOMINATION_TAINT:
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
             events += _absorb_cleanup(state, action, outcome)
         elif isinstance(action, DecreaseTarget):
+            reasons += _size_reasons(action, outcome)
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
             elif action.why == "timeout" and outcome.tried:
@@ -126,11 +127,45 @@ def absorb_update(
                 state.drop_instances(action.group, action.provider_ids)
                 cleaned = cleaned or action.why == "failed"
             if action.why == "unregistered":
+                reasons += _removal_reasons(action, outcome)
                 events += unregistered_deleted(state, action, outcome)
     if cleaned and state.view is not None:
         # As upstream, once failed machines were deleted; other calls count from the next tick on.
         recalculate(state, state.view)
-    return events
+    return events, reasons
+
+
+def _size_reasons(action: DecreaseTarget, outcome: Outcome) -> list[Reason]:
+    """Return what came of correcting a target; nothing of one that is lowered as a request timed out."""
+    if action.why != "size":
+        return []
+    match outcome.status:
+        case "ok":
+            return [reason("SizeFixed", action.group, delta=action.delta)]
+        case "failed":
+            return [reason("SizeNotFixed", action.group, delta=action.delta, error=outcome.error)]
+        case "withheld":
+            return [reason("SizeFixAdvised", action.group, delta=action.delta)]
+        case "skipped":
+            return []
+
+
+def _removal_reasons(action: DeleteInstances, outcome: Outcome) -> list[Reason]:
+    match outcome.status:
+        case "ok":
+            return [reason("UnregisteredRemoved", action.group, instance=one) for one in action.provider_ids]
+        case "failed":
+            return [
+                reason("UnregisteredNotRemoved", action.group, instance=one, error=outcome.error)
+                for one in action.provider_ids
+            ]
+        case "withheld":
+            return [
+                reason("UnregisteredRemovalAdvised", action.group, instance=one)
+                for one in action.provider_ids
+            ]
+        case "skipped":
+            return []
 
 
 def _absorb_cleanup(state: State, action: RemoveTaint, outcome: Outcome) -> list[EventRecord]:
@@ -162,7 +197,7 @@ def _is_overdue(state: State, now: Instant) -> bool:
     return started is not None and after(started, _STARTING) < now
 
 
-def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> list[DeleteInstances]:
+def _unregistered(state: State, view: ClusterView) -> list[DeleteInstances]:
     """Return the deletions of machines that never joined, as many as keep the group at its minimum.
 
     As upstream, what a request that timed out takes off the target in this tick is gone before; a cloud takes off
@@ -186,7 +221,6 @@ def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> lis
         ids = sorted(instance.provider_id for instance in doomed_with(group, overdue))
         if not ids:
             continue
-        reasons += [reason("UnregisteredRemoved", group_id, instance=one) for one in ids]
         found.append(DeleteInstances(group_id, tuple(ids), "unregistered", force))
     return found
 
