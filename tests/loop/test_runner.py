@@ -121,6 +121,25 @@ def test_a_tick_that_was_asked_for_asks_for_no_other():
     assert seen == ["tick 0s", "tick 0s", "wake 0s", "wake 3s", "tick 10s"]
 
 
+@pytest.mark.parametrize(
+    ("restarts", "seen"),
+    [
+        (False, ["tick 0s", "tick 3s", "tick 10s", "tick 20s"]),
+        (True, ["tick 0s", "tick 3s", "tick 13s", "tick 23s"]),
+    ],
+)
+def test_a_period_may_begin_anew_with_an_early_tick(restarts, seen):
+    """The tick after an early one keeps its time, or where the loop says so comes a period later."""
+
+    def make(clock):
+        loop = Ticking(clock)
+        loop.eager, loop.early_restarts_period = asyncio.Event(), restarts
+        asyncio.get_running_loop().call_later(3, loop.eager.set)
+        return [Runner(loop, clock)]
+
+    assert ran(make, lasts=seconds(25)).seen == seen
+
+
 def test_failures_are_reported_apart_and_only_a_bug_starts_anew():
     """Errors of the cloud and of the API server excuse a tick; anything else is a bug. The loop goes on."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from tests.nodes.live import SHORT, START, play, replayed
 
-from kubetide.embedded.cloud import CloudFaults, GroupSpec, InstanceType, Window
+from kubetide.embedded.cloud import CallFailure, CloudFaults, GroupSpec, InstanceType, Window
 from kubetide.objects.capacity import condition_of
 from kubetide.objects.kinds import (
     PODS,
     PROVISIONING_REQUESTS,
 )
 from kubetide.plan.board import Intent, Workload
-from kubetide.units.time import after, minutes, seconds
+from kubetide.units.time import after, between, minutes, seconds, to_seconds
 
 WEB = Workload("default", "Deployment", "web")
 
@@ -132,17 +132,44 @@ def test_intents_of_the_board_are_served_and_answered():
 @pytest.mark.parametrize(("prompt", "grown"), [(False, 0), (True, 1)])
 @pytest.mark.parametrize(("delay", "waited"), [(0, 3), (4, 6)])
 def test_nodes_are_requested_once_pods_are_old_enough(prompt, grown, delay, waited):
-    """A pod is too new in the tick that it triggers, at 101 s; the next tick by the scan interval is at 110 s."""
+    """A pod is too new in the tick that it triggers, at 101 s; the next tick by the scan interval is at 111 s."""
 
     async def story(world):
         await world.after(seconds(101))
         await world.deploy(replicas=1, cpu="1500m")
         await world.after(seconds(waited))
         assert len(await world.events("TriggeredScaleUp")) == grown
-        await world.after(seconds(7))
+        await world.after(seconds(9 - waited))
+        assert len(await world.events("TriggeredScaleUp")) == grown
+        await world.after(seconds(3))
         assert len(await world.events("TriggeredScaleUp")) == 1
 
     assert replayed(play(story, prompt_scale_up=prompt, new_pod_scale_up_delay=seconds(delay)))
+
+
+def test_a_scan_interval_begins_with_the_tick_before():
+    """A pod at 15 s has a tick of its own; its scale-up is one interval later, two ticks follow that, then one more interval."""
+    groups = (
+        GroupSpec(name="a", instance_type="m5.large", max_size=5, labels={"pool": "a"}),
+        GroupSpec(name="b", instance_type="m5.xlarge", max_size=5, labels={"pool": "b"}),
+        GroupSpec(name="c", instance_type="m5.2xlarge", max_size=5, labels={"pool": "b"}),
+    )
+    refused = CallFailure(Window(START, group="b"), calls=("increase_size",))
+
+    async def story(world):
+        await world.after(seconds(15))
+        for name, replicas in (("a", 2), ("b", 1)):
+            chosen = {"spec": {"template": {"spec": {"nodeSelector": {"pool": name}}}}}
+            await world.deploy(name, replicas=replicas, cpu="1500m", extra=chosen)
+        await world.after(seconds(25))
+
+    world = play(story, groups, faults=CloudFaults(call_failures=(refused,)))
+    records = world.recorder.records
+    ticks = [to_seconds(between(START, one.now)) for one in records if one.phase == 0]
+    assert ticks == [0, 10, 15, 25, 25, 25, 25, 25, 35]
+    # Group b refuses in the second tick at 25 s; the third, which the increase in the first brings about, asks c.
+    grown = [(one.code, one.subject) for one in world.recorder.reasons if one.code.startswith("Increase")]
+    assert grown == [("Increased", "a"), ("IncreaseRefused", "b"), ("Increased", "c")]
 
 
 @pytest.mark.parametrize(("eager", "answered"), [(False, 2), (True, 4)])

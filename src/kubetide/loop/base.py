@@ -17,6 +17,8 @@ class BaseLoop:
 
     eager: asyncio.Event | None = None
     """Set to ask for ``early`` at once; cleared when it begins. None for a loop that never asks."""
+    early_restarts_period = False
+    """The tick after an early one keeps its time."""
     ticks_at_once = True
     """The first tick waits for nothing but the caches."""
 

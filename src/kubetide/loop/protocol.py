@@ -70,6 +70,11 @@ class Loop(Protocol):
         ...
 
     @property
+    def early_restarts_period(self) -> bool:
+        """Whether the next tick is due a period after an early one; else it keeps its time."""
+        ...
+
+    @property
     def ticks_at_once(self) -> bool:
         """Whether the first tick runs once the caches are synced, not a period later."""
         ...
@@ -93,7 +98,7 @@ class Loop(Protocol):
         ...
 
     async def early(self) -> None:
-        """Tick before it is time, for what ``eager`` was set for; the next tick keeps its time. Raises CloudError, ApiError."""
+        """Tick before it is time, for what ``eager`` was set for. Raises CloudError, ApiError."""
         ...
 
     def next_wake(self) -> Instant | None:

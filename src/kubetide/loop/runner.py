@@ -42,6 +42,8 @@ class Runner:
             first = due if wake is None else min(wake, due)
             if await self._rest_until(first):
                 await self._guarded(self._tick(loop.early))
+                if loop.early_restarts_period:
+                    due = after(clock.now(), loop.period)
                 continue
             if first < due:
                 await self._guarded(loop.wake())

@@ -24,7 +24,7 @@ from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.controller.taint_latency import TaintLatency
-from kubetide.nodes.controller.triggers import trigger_on_demand
+from kubetide.nodes.controller.triggers import has_acted, trigger_on_demand
 from kubetide.nodes.controller.unchanged_ticks import UnchangedTicks
 from kubetide.nodes.controller.writes import Writer, request_processed
 from kubetide.nodes.core import (
@@ -67,6 +67,8 @@ class NodesController(BaseLoop):
     """Scales node groups as upstream's Cluster Autoscaler does."""
 
     name = LOOP
+    early_restarts_period = True
+    """Source: Cluster Autoscaler, LoopTrigger: the scan interval begins when a loop ends, whatever began that."""
 
     def __init__(
         self,
@@ -137,6 +139,8 @@ class NodesController(BaseLoop):
         self._said: dict[tuple[str, str], Reason] = {}
         self._last_said: dict[tuple[str, str], Reason] = {}
         self._ticks = self._since_memory = 0
+        self._has_acted = False
+        """Whether the last tick asked for nodes, began to remove some, or served a ProvisioningRequest."""
         self._old_enough_at: Instant | None = None
 
     @property
@@ -175,11 +179,15 @@ class NodesController(BaseLoop):
         if self._stopwatch is not None:
             self._stopwatch.restart()
         self._state.phases.begin("updateClusterState")
+        had_acted, self._has_acted = self._has_acted, False
         try:
             await self._steps()
         finally:
             self.deciding = False
             self._state.phases.begin("loopWait")
+            # Upstream compares with the start of the loop before the last, so two loops follow at once.
+            if self._has_acted or had_acted:
+                self._hurry()
 
     async def _steps(self) -> None:
         self._old_enough_at = None
@@ -200,7 +208,6 @@ class NodesController(BaseLoop):
             self._gatherer.finished()
             return
         phase = 0
-        before = self._last_changes()
         while True:
             commands = await self._step(delta, now, phase)
             if not commands.next_step:
@@ -212,12 +219,6 @@ class NodesController(BaseLoop):
         if self.eager is not None and self._state.settings.prompt_scale_up:
             self._old_enough_at = old_enough_at(self._state)
         self._unchanged.ended(settled=self._status.is_settled and self._taint_latency is None)
-        if self._last_changes() != before:
-            self._hurry()
-
-    def _last_changes(self) -> tuple[Instant | None, Instant | None]:
-        """Return when nodes were last asked for, and when the last deletion began."""
-        return self._state.memory.last_scale_up, self._state.memory.scale_down.last_delete
 
     async def _ask_expander(self, asked: AskExpander) -> tuple[str, ...]:
         """Return the groups that the expander in a process of its own prefers. Raises CloudError."""
@@ -269,8 +270,8 @@ class NodesController(BaseLoop):
         await self._events.emit_all(map(event_of, (*commands.events, *result.events)))
         failed = await self._writer.write(result.writes)
         self._gatherer.capacity.read_anew(failed)
-        if request_processed(self._state, result.writes, failed):
-            self._hurry()
+        self._has_acted |= has_acted(self._state, commands.actions, outcomes.results, now)
+        self._has_acted |= request_processed(self._state, result.writes, failed)
         await self._write_documents(result, now)
         if commands.answers is not None:
             self._answer(commands.answers)
