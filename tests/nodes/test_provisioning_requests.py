@@ -21,7 +21,7 @@ from kubetide.nodes.capacity.provisioning.queue import retry_time
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import DeleteRequest, Outcomes, WriteStatus
 from kubetide.nodes.explain.requests import explain_request
-from kubetide.objects.pod import ResourceRequirements
+from kubetide.objects.pod import ContainerPort, ResourceRequirements
 from kubetide.units.time import after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
 
 
@@ -167,6 +167,30 @@ def test_limits_count_as_requests(container, whole, fits):
     """Limits alone in a PodTemplate are also its requests, of the pod as of containers: so the API server defaults pods."""
     limited = with_resources(pod_template("limited"), container=container, whole=whole)
     held = world(requests=[request("two", ("limited", 2))], templates=[limited])
+    held.tick()
+    assert conditions(held, "two")["Provisioned"][0] == str(fits)
+
+
+@pytest.mark.parametrize(
+    ("on_host", "port", "fits"),
+    [
+        (True, ContainerPort(container_port=29500), False),
+        (False, ContainerPort(container_port=29500), True),
+        (True, None, True),
+        (False, ContainerPort(container_port=29500, host_port=29500), False),
+    ],
+)
+def test_pods_on_the_host_s_network_claim_their_ports_there(on_host, port, fits):
+    """Of pods with hostNetwork the ports are host ports, though the PodTemplate says none: so the API server defaults pods."""
+    template = pod_template("trainer")
+    (one,) = template.template.spec.containers
+    changed = msgspec.structs.replace(one, ports=None if port is None else (port,))
+    spec = msgspec.structs.replace(template.template.spec, containers=(changed,), host_network=on_host)
+    template = msgspec.structs.replace(
+        template, template=msgspec.structs.replace(template.template, spec=spec)
+    )
+    held = world(requests=[request("two", ("trainer", 2))], templates=[template])
+    assert conditions(held, "two") == {}
     held.tick()
     assert conditions(held, "two")["Provisioned"][0] == str(fits)
 

@@ -34,6 +34,36 @@ def with_default_requests(spec: PodSpec) -> PodSpec:
     return replace(spec, resources=replace(level, requests={**left, **(level.requests or {})}))
 
 
+def with_host_ports(spec: PodSpec) -> PodSpec:
+    """Return the spec with each port as host port, unless one is set, where the pod uses the host's network.
+
+    So no two such pods share a node. Source: Kubernetes v1.36, SetDefaults_Pod.
+    """
+    if not spec.host_network:
+        return spec
+    return replace(
+        spec,
+        containers=_on_host(spec.containers),
+        init_containers=_on_host(spec.init_containers),
+    )
+
+
+def _on_host(containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
+    if containers is None:
+        return None
+    return tuple(
+        replace(
+            one,
+            ports=tuple(
+                port if port.host_port else replace(port, host_port=port.container_port) for port in one.ports
+            ),
+        )
+        if one.ports
+        else one
+        for one in containers
+    )
+
+
 def _at_pod_level(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith("hugepages-")
 

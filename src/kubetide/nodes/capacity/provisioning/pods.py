@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.capacity.provisioning.names import CLASS_ANNOTATION, CONSUMES_ANNOTATION
 from kubetide.nodes.facts.capacity import KnownCapacity
-from kubetide.nodes.facts.template_pods import MOST_PODS, with_default_requests
+from kubetide.nodes.facts.template_pods import MOST_PODS, with_default_requests, with_host_ports
 from kubetide.objects.capacity import PodTemplateObject, ProvisioningRequest
 from kubetide.objects.kinds import PROVISIONING_REQUESTS
 from kubetide.objects.meta import ObjectMeta, OwnerReference
@@ -67,7 +67,7 @@ def _copies(request: ProvisioningRequest, template: PodTemplateObject, at: int, 
             owner_references=(owner,),
             creation_timestamp=meta.creation_timestamp,
         ),
-        spec=with_default_requests(replace(inner.spec, node_name="")),
+        spec=with_host_ports(with_default_requests(replace(inner.spec, node_name=""))),
         status=PodStatus(phase="Pending"),
     )
     names = (f"{meta.name}-{at}-{number}" for number in range(count))
