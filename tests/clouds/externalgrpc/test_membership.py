@@ -37,10 +37,10 @@ def node(name, *, machine=None, labels=None):
 class Provider:
     """A provider whose groups list machines, and whose answers for nodes are given by name; it notes what it is asked."""
 
-    def __init__(self, lists, *, answers=None, fails=None, target=None):
+    def __init__(self, lists, *, answers=None, fails=None, target=None, least=0):
         self.lists = {name: [self._instance(one) for one in machines] for name, machines in lists.items()}
         self.answers, self.fails = dict(answers or {}), dict(fails or {})
-        self.asked, self.deleted, self.target = [], [], target
+        self.asked, self.deleted, self.target, self.least = [], [], target, least
 
     @staticmethod
     def _instance(machine):
@@ -56,7 +56,7 @@ class Provider:
         match method:
             case "NodeGroups":
                 for name in self.lists:
-                    answer.nodeGroups.add(id=name, maxSize=9)
+                    answer.nodeGroups.add(id=name, minSize=self.least, maxSize=9)
             case "NodeGroupTargetSize":
                 answer.targetSize = len(self.lists[request.id]) if self.target is None else self.target
             case "NodeGroupNodes":
@@ -326,6 +326,21 @@ def test_a_deletion_describes_its_nodes():
         ("x://1", "x://1", {}, {REASON: "unregistered"}),
         ("x://2", "x://2", {}, {REASON: "create-error"}),
     ]
+
+
+def test_a_machine_that_could_not_be_created_goes_below_the_minimum():
+    """As upstream, it is the provider that says whether it does; a machine that runs stays within the minimum."""
+    error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT")
+    failed = Instance(provider_id="x://b", state="Creating", error=error)
+    provider = Provider({"g": ["a", failed]}, least=2)
+    world = World(provider, node("a"))
+    world.refresh()
+    with pytest.raises(CloudError, match="min size reached: minimum 2, 1 would be left"):
+        world.delete("g", "a")
+    with pytest.raises(CloudError, match="min size reached: minimum 2, 0 would be left"):
+        world.delete("g", "a", "b")
+    world.delete("g", "b")
+    assert [one.name for one in provider.deleted] == ["x://b"]
 
 
 class Protecting(Cloud):

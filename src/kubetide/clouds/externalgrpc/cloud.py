@@ -234,7 +234,8 @@ class ExternalGrpcCloud(Cloud):
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete nodes of a group. Raises CloudError.
 
-        The protocol does not know ``force``: with it only the provider's own check of the minimum is left.
+        The protocol does not know ``force``: with it, and for machines that could not be created, only the provider's own
+        check of the minimum is left.
         """
         group = await self._group(group_id)
         nodes = self._joined()
@@ -252,11 +253,13 @@ class ExternalGrpcCloud(Cloud):
             raise CloudError(f"node group {group_id}: {', '.join(foreign)} does not belong to it")
         machines = [listed.get(one) or Instance(provider_id=one) for one in doomed]
         going = [one for one in machines if one.state != "Deleting"]
-        left = await self._target(group_id) - len(going)
-        if going and not force and left < group.min_size:
-            raise CloudError(
-                f"node group {group_id}: min size reached: minimum {group.min_size}, {left} would be left"
-            )
+        # As upstream: a machine that could not be created serves nobody, so whether it goes is the provider's to say.
+        if not force and any(one.error is None for one in going):
+            left = await self._target(group_id) - len(going)
+            if left < group.min_size:
+                raise CloudError(
+                    f"node group {group_id}: min size reached: minimum {group.min_size}, {left} would be left"
+                )
         if going:
             described = [_node_message(nodes.get(one.provider_id) or stand_in(one)) for one in going]
             await self._ask("NodeGroupDeleteNodes", id=group_id, nodes=described)
