@@ -6,7 +6,7 @@ While deletions are in flight it also wakes when the next of them is due, and wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -38,6 +38,7 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Action, AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
+from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.records.checkpoint import CHECKPOINT_EVERY, checkpoint_of
 from kubetide.nodes.records.export import export_state
@@ -157,6 +158,11 @@ class NodesController(BaseLoop):
     def state(self) -> State:
         """The state that the last tick decided on; for explanations, not to be changed."""
         return self._state
+
+    @property
+    def unwritten(self) -> Collection[KnownKey]:
+        """Capacity requests, and templates of buffers, whose last write failed."""
+        return self._writer.unwritten
 
     @property
     def not_understood(self) -> Mapping[str, int]:

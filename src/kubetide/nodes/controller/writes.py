@@ -44,18 +44,24 @@ class Writer:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.failures = 0
+        self.unwritten: dict[KnownKey, None] = {}
+        """Objects whose last write failed; none that are gone."""
 
     async def write(self, writes: Sequence[Write]) -> dict[KnownKey, str]:
         """Carry out the writes in order; return the errors of those that failed, empty where writing is withheld."""
         failed: dict[KnownKey, str] = {}
         for one in writes:
+            key = _key(one)
+            self.unwritten.pop(key, None)
             try:
                 await self._write(one)
             except Withheld:
-                failed[_key(one)] = ""
+                failed[key] = ""
             except ApiError as error:
                 self.failures += 1
-                failed[_key(one)] = str(error)
+                failed[key] = str(error)
+                if not isinstance(error, NotFound):
+                    self.unwritten[key] = None
         return failed
 
     async def _write(self, one: Write) -> None:

@@ -192,7 +192,7 @@ class NodesSeries:
             self._main = now
         if state.step in {"update", "scale_up", "pack"} and state.tick is not None:
             self._last.set(at, "autoscaling")
-            self._buffers.update(state, now)
+            self._buffers.update(state, now, self._controller.unwritten)
             if state.tick.result in _UP:
                 self._last.set(at, "scaleUp")
         if state.step == "min_size":
@@ -216,7 +216,7 @@ class NodesSeries:
         if controller.deciding:
             return  # what was shown last stands until the state may be read again
         self._gauges.collect(controller.state, self._clock.now())
-        self._buffers.collect(controller.state, self._clock.now())
+        self._buffers.collect(controller.state, self._clock.now(), controller.unwritten)
         self._templates.collect(controller.state)
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
