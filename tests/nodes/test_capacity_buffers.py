@@ -166,6 +166,17 @@ def test_expendable_placeholders_buy_nothing():
     assert held.increases() == {}
 
 
+def test_placeholders_with_cloud_tpus_need_no_node_that_offers_them():
+    """As pods do not: a Cloud TPU is reached over the network."""
+    (container,) = BIG.template.spec.containers
+    amounts = {**container.resources.requests, "cloud-tpus.google.com/v3": "8"}
+    resources = replace(container.resources, requests=amounts, limits=amounts)
+    spec = replace(BIG.template.spec, containers=(replace(container, resources=resources),))
+    tpu = replace(BIG, template=replace(BIG.template, spec=spec))
+    held = world(buffers=[buffer("room", podTemplateRef={"name": "big"}, replicas=3)], templates=[tpu])
+    assert held.increases() == {"g": 2}
+
+
 def test_placeholders_are_not_new():
     """A pod of a second ago is not waited for where a buffer needs a node as well; alone it is."""
     young = pod("young", cpu="3", created=format_rfc3339(START))

@@ -219,13 +219,16 @@ class _CodeRecorder:
         self.codes += [one.code for one in record.reasons]
 
 
-def one_tick(address_of, expander="grpc"):
-    """Run a tick of the node loop for one waiting pod; return the targets and what was said."""
+def one_tick(address_of, expander="grpc", full=()):
+    """Run a tick of the node loop for one waiting pod; return the targets and what was said. Groups ``full`` cannot grow."""
+    most = {"one": 3, "two": 3, **dict.fromkeys(full, 0)}
 
     async def main(clock):
         store = Store()
         cluster = EmbeddedCluster(store, clock)
-        groups = [GroupSpec(name=name, instance_type="m5.large", max_size=3) for name in ("one", "two")]
+        groups = [
+            GroupSpec(name=name, instance_type="m5.large", max_size=size) for name, size in most.items()
+        ]
         cloud = EmbeddedCloud(cluster, clock, seed=1, groups=groups)
         await cloud.start()
         store.put(
@@ -285,6 +288,23 @@ def test_the_loop_buys_what_the_expander_says(group):
     assert targets[group] == 1
     assert sum(targets.values()) == 1
     assert "ExpanderAnswered" in codes
+
+
+def test_the_expander_is_shown_a_node_of_each_group():
+    """As upstream, also of a group that is no option, here as it cannot grow."""
+    seen = []
+
+    def choose(offers, nodes):
+        seen.append(([one.group for one in offers], sorted(nodes)))
+        return ["one"]
+
+    @asynccontextmanager
+    async def address():
+        async with serving(choose, "127.0.0.1:0") as port:
+            yield f"localhost:{port}"
+
+    one_tick(address, full=["full"])
+    assert seen == [(["one", "two"], ["full", "one", "two"])]
 
 
 @pytest.mark.parametrize(("answer", "code"), [([], "ExpanderDeclined"), (["elsewhere"], "ExpanderSilent")])

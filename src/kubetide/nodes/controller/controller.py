@@ -233,7 +233,9 @@ class NodesController(BaseLoop):
         assert tick is not None, "it is asked in the middle of a tick"
         options = [option for option in tick.options if option.group.id in asked.groups]
         offers = [Offer(one.group.id, one.nodes, one.pods) for one in options]
-        return await self._expander.best_options(offers, {one.group.id: one.template.node for one in options})
+        # As upstream, it is shown a node of each group, whether or not the group is an option.
+        nodes = {group: one.node for group, one in tick.templates.items() if one is not None}
+        return await self._expander.best_options(offers, nodes)
 
     def _hurry(self) -> None:
         """Ask for the next tick at once. Source: --frequent-loops-enabled."""

@@ -96,7 +96,9 @@ def buffer_pods(state: State, now: Instant) -> list[Asked]:
     del now
     cutoff = state.settings.expendable_pods_priority_cutoff
     return [
-        Asked(pod, BUFFERS, virtual=True) for pod in placeholders(state) if not is_expendable(pod, cutoff)
+        Asked(without_tpu_requests(pod), BUFFERS, virtual=True)
+        for pod in placeholders(state)
+        if not is_expendable(pod, cutoff)
     ]
 
 
