@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.nodes.frozen import (
     START,
     World,
+    convert,
     deployment,
     group,
     node,
@@ -16,6 +18,7 @@ from tests.nodes.frozen import (
 )
 
 from kubetide.nodes.scale_up.pending.demand import expected_boot, lead_of
+from kubetide.objects.pod import PodSpec
 from kubetide.plan.board import Capacity, Intent, Workload
 from kubetide.units.time import after, minutes, seconds
 
@@ -33,6 +36,30 @@ def test_hidden_demand_is_bought_before_its_pods_exist():
     assert world.increases(intents=(intent,)) == {}, "due already: their pods are made meanwhile"
     assert world.increases(at=seconds(10)) == {"g": 3}
     assert world.messages("TriggeredScaleUp") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"cpu": "3"}}}]},
+        {
+            "containers": [{"name": "main", "image": "x", "ports": [{"containerPort": 9100}]}],
+            "hostNetwork": True,
+        },
+    ],
+    ids=["limits", "ports of the host"],
+)
+def test_a_replica_is_what_the_api_server_makes_of_the_template(body):
+    """Limits alone are its requests, and on the host's network its ports are the host's, as of a pod that exists."""
+    web = deployment("web", 2)
+    spec = convert(body, PodSpec)
+    web = replace(web, spec=replace(web.spec, template=replace(web.spec.template, spec=spec)))
+    world = World(
+        groups=[group("g")], deployments=(web,), settings={"demand_sources": ("pending", "intents")}
+    )
+    intent = Intent(workload=WEB, replicas=3, due=START, source="horizontal")
+    world.tick(intents=(intent,))
+    assert world.increases(at=seconds(10)) == {"g": 3}
 
 
 def test_intents_buy_nothing_where_they_are_not_a_source():

@@ -23,6 +23,7 @@ from kubetide.nodes.facts.pods import (
     virtual_pod_name,
     without_node,
 )
+from kubetide.nodes.facts.template_pods import with_default_requests, with_host_ports
 from kubetide.nodes.facts.tpu import without_tpu_requests
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
@@ -325,7 +326,7 @@ def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> 
             annotations=metadata.annotations,
             owner_references=(reference,),
         ),
-        spec=spec,
+        spec=with_host_ports(with_default_requests(spec)),
     )
 
 
