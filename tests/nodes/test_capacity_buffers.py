@@ -124,7 +124,7 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
     )
     held.tick()
     ready, not_ready = "ReadyForProvisioning", "Buffer not ready for provisioning: "
-    missing = f"{not_ready}there is no PodTemplate default/none"
+    missing = f'{not_ready}capacity buffer client can\'t get pod template: podtemplates "none" not found'
     assert said(held, "lost")[ready] == ("False", "error", missing)
     lines = explain_buffer(held.state, ("default", "lost"), START)
     assert lines[0] == f"No capacity is reserved: {missing}."
@@ -362,6 +362,14 @@ def test_a_count_for_an_older_template_reserves_nothing():
     changed = CapacityChanges(capacity_buffers=(current,))
     assert held.increases(at=seconds(10), capacity=changed) == {"g": 2}
     assert said(held, "room")["Provisioning"][0] == "True"
+    lost = replace(room, status=replace(counted, pod_template_ref=LocalReference("none")))
+    held.tick(at=seconds(20), capacity=CapacityChanges(capacity_buffers=(lost,)))
+    _, reason, message = said(held, "room")["Provisioning"]
+    missing = 'capacity buffer client can\'t get pod template: podtemplates "none" not found'
+    assert (reason, message) == (
+        "FailedToGetPodTemplate",
+        f"failed to get pod template with error: {missing}",
+    )
 
 
 def test_new_pods_take_the_reserved_capacity():

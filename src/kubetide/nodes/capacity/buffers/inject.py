@@ -13,6 +13,7 @@ from kubetide.nodes.capacity.buffers.names import (
     EMPTY_MESSAGE,
     EMPTY_REASON,
     INJECTED_REASON,
+    NO_TEMPLATE,
     NO_TEMPLATE_REASON,
     NOT_READY_FOR_MESSAGE,
     NOT_READY_FOR_REASON,
@@ -155,7 +156,7 @@ def _provisioned(state: State, buffer: CapacityBuffer, now: Instant) -> Capacity
         name = status.pod_template_ref.name
         reason, message = (
             NO_TEMPLATE_REASON,
-            f'failed to get pod template with error: podtemplate "{name}" not found',
+            f"failed to get pod template with error: {NO_TEMPLATE.format(name=name)}",
         )
     else:
         return with_condition(buffer, PROVISIONING, now, reason=INJECTED_REASON, message="", holds=True)

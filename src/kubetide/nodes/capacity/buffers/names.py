@@ -23,6 +23,7 @@ EMPTY_MESSAGE: Final = "CapacityBuffer has zero replicas"
 NOT_READY_FOR_REASON: Final = "NotReadyForProvisioning"
 NOT_READY_FOR_MESSAGE: Final = "CapacityBuffer is not ready for provisioning"
 NO_TEMPLATE_REASON: Final = "FailedToGetPodTemplate"
+NO_TEMPLATE: Final = 'capacity buffer client can\'t get pod template: podtemplates "{name}" not found'
 
 POD_TYPE_ANNOTATION: Final = "podType"
 POD_TYPE: Final = "capacityBufferFakePod"

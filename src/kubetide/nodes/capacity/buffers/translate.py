@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kubetide.nodes.capacity.buffers.names import (
     ACTIVE,
     NO_COUNT,
+    NO_TEMPLATE,
     NOT_READY,
     NOT_READY_REASON,
     READY,
@@ -158,7 +159,7 @@ def with_condition(
 def _template_of(state: State, namespace: str, name: str) -> PodTemplateObject:
     found = state.capacity.template(namespace, name)
     if found is None:
-        raise NotResolved(f"there is no PodTemplate {namespace}/{name}")
+        raise NotResolved(NO_TEMPLATE.format(name=name))
     return found
 
 
