@@ -6,7 +6,7 @@ import pytest
 from tests.nodes.frozen import World, group, pods
 
 from kubetide.scheduling.estimator import forked
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import ZERO, minutes, seconds
 
 PART = 64
 PODS = 3 * PART + 8
@@ -70,9 +70,9 @@ def test_after_its_time_it_adds_no_node():
     assert world.increases(at=minutes(1)) == {"g": PODS - there}
 
 
-@pytest.mark.parametrize("limit", [seconds(60), minutes(10)])
+@pytest.mark.parametrize("limit", [seconds(60), minutes(10), ZERO])
 def test_the_flag_is_the_limit(limit):
-    """With more time the same steps reach all nodes."""
+    """With more time, or with 0 for no limit, the same steps reach all nodes."""
     world = apart(seconds(6), max_nodegroup_binpacking_duration=limit)
     assert world.increases() == {"g": PODS}
     assert cut(world) == []

@@ -206,8 +206,8 @@ def _continue_estimate(
     state: State, tick: Tick, group_id: str, estimate: OpenEstimate, *, in_parts: bool
 ) -> Estimate | None:
     """Return the estimate; None where another step is to go on with it."""
-    limit = state.settings.max_nodegroup_binpacking_duration
-    is_over = estimate.begun is not None and state.elapsed - estimate.begun > limit
+    limit = state.settings.max_nodegroup_binpacking_duration  # 0 is no limit, as upstream
+    is_over = bool(limit) and estimate.begun is not None and state.elapsed - estimate.begun > limit
     state.phases.begin("scaleUp:estimate")
     try:
         if not estimate.has_begun:
