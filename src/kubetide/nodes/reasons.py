@@ -29,10 +29,14 @@ def quota_exceeded(quota: str, resources: tuple[str, ...]) -> str:
     return f'exceeded quota: "{quota}", resources: {", ".join(resources)}'
 
 
-def exceeded_resources(text: str) -> tuple[str, ...]:
-    """Return the resources that a text of ``quota_exceeded`` names; none for any other text."""
-    known, _, resources = text.partition(", resources: ")
-    return tuple(resources.split(", ")) if known.startswith("exceeded quota: ") else ()
+def exceeded_resources(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the resources that texts of ``quota_exceeded`` name, each once; none for other texts."""
+    found: dict[str, None] = {}
+    for text in texts:
+        known, _, resources = text.partition(", resources: ")
+        if known.startswith("exceeded quota: "):
+            found.update(dict.fromkeys(resources.split(", ")))
+    return tuple(found)
 
 
 SCALE_UP = {

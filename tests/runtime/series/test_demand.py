@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.nodes.frozen import group, node, pod, pods, template
+from tests.nodes.requests import quota
 from tests.runtime.series.scraped import Observed, reported
 
+from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.nodes.series.demand import DemandSeries
 from kubetide.units.time import minutes, seconds
 
@@ -63,6 +65,23 @@ def test_a_group_that_may_not_reach_its_minimum_is_counted():
         world.tick(at=seconds(at))
     assert skipped(world)["up", "cpu"] == 3
     assert world.groups["a"].target_size == 0
+
+
+@pytest.mark.parametrize(
+    ("minimum", "settings"),
+    [(0, {}), (1, {"enforce_node_group_min_size": True, "scale_down_enabled": False})],
+)
+def test_a_group_that_two_limits_bound_is_counted_once_for_each_resource(minimum, settings):
+    """A CapacityQuota on the same resource is another reason to leave the group out, and no other count."""
+    quotas = (quota("a", {"cpu": "1", "nodes": "0"}), quota("b", {"memory": "1Gi"}))
+    world = observed(
+        groups=[group("g", minimum=minimum)],
+        pods=[] if minimum else [pod("p")],
+        settings={"cores_total": "0:3", "capacity_quotas_enabled": True, **settings},
+        capacity=CapacityChanges(capacity_quotas=quotas),
+    )
+    world.tick()
+    assert (skipped(world)["up", "cpu"], skipped(world)["up", "memory"]) == (1, 1)
 
 
 def test_each_node_that_a_limit_protects_is_counted_by_resource():
@@ -123,6 +142,21 @@ def test_the_mixture_of_each_packing_is_reported(kinds, reported_as):
         for cpu, machine in (("8", "m5.2xlarge"), ("2", ""))
         for what, value in (("sum", kinds), ("count", 1))
     }
+
+
+def test_each_packing_of_a_salvo_is_reported():
+    """The pods that the first increase leaves are packed again in the same tick."""
+    kinds = {
+        "a": pod("p", of="x", spec={"nodeSelector": {"on": "a"}}),
+        "b": pod("q", of="y", spec={"nodeSelector": {"on": "b"}}),
+    }
+    world = observed(
+        groups=[group(name, made=template(labels={"on": name})) for name in kinds],
+        pods=list(kinds.values()),
+        settings={"salvo_scale_up": True},
+    )
+    world.tick()
+    assert sum(value for key, value in world.read().items() if key[0].endswith("neity_count")) == 3
 
 
 def test_pods_that_a_group_refuses_are_not_in_its_mixture():

@@ -44,6 +44,7 @@ class DemandSeries:
             f"{PREFIX}skipped_pods_count", "Pods for which no place was looked for.", ("requestor",)
         )
         self._counted: tuple[Tick | None, int] = (None, 0)
+        self._packed: list[Verdict] = []
 
     def update(self, state: State) -> None:
         """Count the results of the step that has ended."""
@@ -53,7 +54,9 @@ class DemandSeries:
         if state.step in {"update", "scale_up"}:
             self._overflowing.set(tick.demand.overflowing)
             self._passed_over.set(tick.demand.unprocessed, _REQUESTOR)
+        if tick.verdicts is not self._packed:  # a salvo packs several times in a tick
             self._count_packings(state, tick)
+            self._packed = tick.verdicts
         self._count_limits(tick)
 
     def _count_packings(self, state: State, tick: Tick) -> None:

@@ -131,7 +131,7 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             skipped = (NO_PRICE,)
         if skipped:
             tick.skipped[group_id] = skipped
-            tick.over_limits += [("up", found) for word in skipped if (found := exceeded_resources(word))]
+            tick.over_limits.append(("up", exceeded_resources(skipped)))
             continue
         assert template is not None, "a group without template is skipped"
         offered.append((group_id, template))

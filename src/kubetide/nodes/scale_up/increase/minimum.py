@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize
 from kubetide.nodes.reasons import reason
@@ -47,8 +49,9 @@ def _raise_to_minimum(
         safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
         if not group.exists or short <= 0 or template is None or not safe:
             continue
-        if exceeded := headroom.exceeded_by(template.capacity):
-            tick.over_limits.append(("up", exceeded))
+        by_quotas = (names for _, names in headroom.exceeded_quotas(template.node))
+        exceeded = dict.fromkeys(chain(headroom.exceeded_by(template.capacity), *by_quotas))
+        tick.over_limits.append(("up", tuple(exceeded)))
         short = headroom.cap(template.node, short)
         limit = state.settings.max_nodes_total
         if limit and short and nodes + short > limit:
