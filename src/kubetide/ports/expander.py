@@ -25,7 +25,7 @@ class ExpanderService(Protocol):
 
         Args:
             offers: What each group could do.
-            nodes: What a new node of each group looks like, by group.
+            nodes: What a new node of each group looks like, by group; also of groups that offer nothing.
 
         Raises: CloudError when there is no answer in time.
         """
