@@ -52,6 +52,7 @@ def scenario_of(seed: int, minutes: int) -> Json:
         "scale-down-delay-after-add": draw.one_of(("2m", "5m", "10m")),
         "skip-nodes-with-local-storage": draw.chance(0.5),
         "balance-similar-node-groups": draw.chance(0.3),
+        "replace-late-nodes": Draw(seed + 3_000_000).chance(0.5),
     }
     return {
         "name": f"soak-{seed}",
