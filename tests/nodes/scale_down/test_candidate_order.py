@@ -5,6 +5,8 @@ from __future__ import annotations
 from kubetide.scheduling.estimator.unstable_sort import descending_order
 from kubetide.units.time import ZERO, minutes
 
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
 EMPTY = "0000001001111111001"
 """Which of nineteen nodes are empty; Go's sort puts 9 and 18 first (``tests/scheduling/test_unstable_sort``)."""
 
@@ -24,6 +26,22 @@ def test_of_many_equal_nodes_those_come_first_that_upstreams_sort_puts_first(wor
     made = nineteen(world)
     made.loop()
     assert made.status.unneeded == ("n-09", "n-18")
+
+
+def ranked(waiting):
+    """Return the first two of the nineteen, when this one waits for its pods to end by themselves."""
+    scores = [2 * int(empty) + (number == waiting) for number, empty in enumerate(EMPTY)]
+    return tuple(sorted(f"n-{number:02}" for number in descending_order(scores)[:2]))
+
+
+def test_pods_that_must_end_by_themselves_count_though_their_controller_is_gone(world):
+    """Upstream sorts without a look at controllers, so a node that will stay moves others."""
+    made = nineteen(world)
+    made.add_pod("p-00", "n-00", cpu="10m", of="gone", metadata={"annotations": {SAFE: "on-completion"}})
+    del made.replica_sets["default", "gone"]
+    made.loop()
+    assert ranked(waiting=0) != ranked(waiting=None)
+    assert made.status.unneeded == ranked(waiting=0)
 
 
 def second(leaving):

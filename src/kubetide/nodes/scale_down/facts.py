@@ -243,7 +243,7 @@ class Cache:
             verdict = self._verdict(pod, context)
             if verdict.valid_until is not None:
                 changes.append(verdict.valid_until)
-            found = max(found, removal_rank(verdict))
+            found = max(found, removal_rank(pod, verdict, context))
             if found == LAST_RANK:
                 break
         return found

@@ -85,10 +85,12 @@ class Rule(msgspec.Struct, frozen=True):
         name: For people and explanations.
         check: Gives an answer, or None when the rule has nothing to say about the pod.
         uses_allowance: Whether it reads ``context.allowances.left``, which changes within one tick.
+        uses_owners: Whether it reads ``context.owners``; then the order of candidates is found without it.
         changes_at: When the answer may change by the passing of time alone; None for never.
     """
 
     name: str
     check: Check
     uses_allowance: bool = False
+    uses_owners: bool = False
     changes_at: ChangeTime | None = None

@@ -140,12 +140,15 @@ LAST_RANK: Final = 2
 """The rank of a node whose pods must move; no other comes after it."""
 
 
-def removal_rank(verdict: Verdict) -> int:
+def removal_rank(pod: Pod, verdict: Verdict, context: DrainContext) -> int:
     """Return when a node with this pod is tried: 0 with the empty ones, 1 after them as it waits for the pod, 2 last.
 
     Neither controllers nor budgets are asked. Source: Cluster Autoscaler's order of candidates (EmptySorting).
     """
     answer = verdict.answer
+    if answer is not None and context.rules[verdict.rule].uses_owners:
+        others = [rule for rule in context.rules if not (rule.uses_owners or rule.uses_allowance)]
+        answer, _ = evaluate(pod, context, others)
     if verdict.of_node or (answer is not None and answer.outcome == "skip"):
         return 0
     return 1 if answer is not None and answer.outcome == "wait" else LAST_RANK

@@ -10,7 +10,7 @@ from kubetide.nodes.scale_down.drain_rules.base import Rule
 RULES: Final = (
     Rule("Mirror", builtin.mirror),
     Rule("LongTerminating", builtin.long_terminating, changes_at=builtin.long_terminating_changes),
-    Rule("ReplicaCount", builtin.replica_count),
+    Rule("ReplicaCount", builtin.replica_count, uses_owners=True),
     Rule("DaemonSet", builtin.daemon_set),
     Rule("SafeToEvict", builtin.safe_to_evict),
     Rule("Terminal", builtin.terminal),
