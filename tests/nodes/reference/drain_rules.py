@@ -90,8 +90,10 @@ def _owner_refusal(world: World, pod: Json) -> str | None:
     kind = owner["kind"]
     if kind == "ReplicationController":
         return _few_replicas(world, pod, owner)
+    if kind in ("DaemonSet", "StatefulSet") and not owner["apiVersion"].startswith("apps/"):
+        return None  # only those of Kubernetes' own group are looked up
     if is_daemon(pod):
-        if kind != "DaemonSet" or not owner["apiVersion"].startswith("apps/"):
+        if kind != "DaemonSet":
             return None
         return None if _found(world, pod, owner) else "ControllerNotFound"
     if kind == "ReplicaSet":
