@@ -104,11 +104,7 @@ class Meddler:
     async def _change_a_size(self) -> None:
         """Order a machine, or delete one that nobody needs, as somebody at the cloud's console does."""
         group = self._draw.one_of(await self._world.cloud.refresh())
-        used = {
-            pod.spec.node_name
-            for pod in self._world.pods.objects.values()
-            if (owner := controller_of(pod.metadata)) is None or owner.kind != "DaemonSet"
-        }
+        used = self._used()
         idle = {
             node.spec.provider_id
             for node in self._world.nodes.objects.values()
@@ -124,7 +120,19 @@ class Meddler:
                 key for (_, key), node in self._world.nodes.objects.items() if node.spec.provider_id == doomed
             )
             await self._world.cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
-            await self._world.cloud.delete_nodes(group.id, [doomed])
+            await self._world.clock.sleep(seconds(1))
+            if name in self._used():  # a pod was bound there just before
+                await self._world.cluster.patch(NODES, name, {"spec": {"unschedulable": None}})
+            else:
+                await self._world.cloud.delete_nodes(group.id, [doomed])
+
+    def _used(self) -> set[str]:
+        """Return the names of the nodes that have pods, those of DaemonSets left out."""
+        return {
+            pod.spec.node_name
+            for pod in self._world.pods.objects.values()
+            if (owner := controller_of(pod.metadata)) is None or owner.kind != "DaemonSet"
+        }
 
     async def _come_and_go(self) -> None:
         """Let a node come that says of no machine, ready or not, and go again after some minutes."""
