@@ -181,6 +181,18 @@ def test_what_is_owed_is_being_created_and_can_be_withdrawn():
     play(story, group("a", size=3, instances=["i-1"]), explicit=[("a", 0, 9)])
 
 
+def test_what_was_withdrawn_has_no_placeholder_any_more():
+    """Until the next refresh too, a group lists no machines beyond its lowered size, as upstream."""
+
+    async def story(cloud, _aws, _clock):
+        await cloud.increase_size("a", 3)
+        await cloud.decrease_target_size("a", 3)
+        view = cloud.views()["a"]
+        assert (view.target_size, [one.provider_id for one in view.instances]) == (1, [provider_id("i-1")])
+
+    play(story, group("a", size=1, instances=["i-1"]), explicit=[("a", 0, 9)])
+
+
 def test_a_machine_that_came_meanwhile_is_not_withdrawn():
     """A decrease looks again first: AWS would end a machine that may have pods."""
 

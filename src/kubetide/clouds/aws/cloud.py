@@ -294,6 +294,7 @@ class AwsCloud(Cloud):
         await self._see_again(known)
         self._check_owed(known, delta)
         await self._set_size(known, known.target - delta)
+        known.note_withdrawal()
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """End instances and withdraw placeholders; the first failure ends it. Raises CloudError.

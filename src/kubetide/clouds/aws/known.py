@@ -64,6 +64,11 @@ class Known:
         self.target = size
         self._view = None
 
+    def note_withdrawal(self) -> None:
+        """Note that AWS owes no more than the target any more; what it no longer owes has no placeholder."""
+        self.asg = self.asg._replace(desired=min(self.asg.desired, self.target))
+        self._view = None
+
     def doubt(self) -> None:
         """Note that nobody knows whether an order was carried out: what AWS says next counts."""
         self.is_unsure, self._change = True, None
