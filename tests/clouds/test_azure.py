@@ -210,6 +210,29 @@ def test_a_failed_machine_of_a_flexible_set_runs_unless_its_statuses_are_known(v
     assert found.status.state == state
 
 
+def test_a_machine_of_a_flexible_set_without_a_state_has_none():
+    """It counts as running, as one of a uniform set."""
+    flexible = ScaleSet(properties=SetProperties(orchestration_mode="Flexible"))
+    path = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/m"
+    [found] = read_machines(flexible, [Machine(id=path)], StatusRules(), {})
+    assert (found.status.state, found.as_instance().state) == (None, "Running")
+
+
+def test_a_machine_that_is_gone_a_moment_after_its_deletion_may_be_deleted_again():
+    """The set is read no earlier for it, and it is not ordered twice."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("web", 2)
+        [first, _] = (await group_in(cloud, "web")).instances
+        await cloud.delete_nodes("web", [first.provider_id])
+        here.fake.calls.clear()
+        await cloud.delete_nodes("web", [first.provider_id])
+        assert here.fake.calls == []
+
+    Azure().with_groups().play(story)
+
+
 def test_the_first_set_that_cannot_be_read_ends_the_start():
     """In the order of the flags, whether its machines cannot be listed or its kind is switched off."""
 

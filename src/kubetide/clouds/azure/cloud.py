@@ -361,7 +361,8 @@ class AzureCloud(Cloud):
         target, least = await self._target(key), self._groups[key].min_size
         if not force:
             check_delete(target, least, 1)
-        await self._machines_of(key)
+        # Those of an order of a moment ago show as being deleted until they are listed again.
+        await self._cache.ensure(key, scale_set)
         doomed = self._cache.doomed(key, provider_ids, self._groups.keys())
         if not doomed:
             return

@@ -50,10 +50,23 @@ class MachineCache:
     async def of(self, key: str, scale_set: ScaleSet, size: int | None) -> list[SetMachine]:
         """Return the machines of a set of that size. Raises CloudError."""
         self.check_mode(scale_set)
-        now, known, listed_at = self._clock.monotonic(), self._lists.get(key), self._listed_at.get(key)
-        is_outdated = listed_at is None or now - listed_at >= self._settings.machines_for
-        if known is not None and not is_outdated and len(known) == size:
+        known = self._lists.get(key)
+        if known is not None and len(known) == size and not self._is_outdated(key):
             return known
+        return await self._list(key, scale_set)
+
+    async def ensure(self, key: str, scale_set: ScaleSet) -> None:
+        """List a set's machines unless they were listed lately, however many. Raises CloudError."""
+        if key not in self._lists or self._is_outdated(key):
+            self.check_mode(scale_set)
+            await self._list(key, scale_set)
+
+    def _is_outdated(self, key: str) -> bool:
+        listed_at = self._listed_at.get(key)
+        return listed_at is None or self._clock.monotonic() - listed_at >= self._settings.machines_for
+
+    async def _list(self, key: str, scale_set: ScaleSet) -> list[SetMachine]:
+        now, known = self._clock.monotonic(), self._lists.get(key)
         if now < self._not_before.get(key, now):
             if known is None:
                 raise CloudError(

@@ -55,7 +55,8 @@ def _read(
         properties, view = one.properties, one.properties.instance_view
         # Unlike in a uniform set, a view without statuses is as good as none here.
         power = power_of(view if view is not None and view.statuses is not None else None)
-        state = provisioned(properties.provisioning_state or "", power, rules)
+        given = properties.provisioning_state
+        state = VmStatus(None) if given is None else provisioned(given, power, rules)
         return SetMachine(node_id, last_segment(one.id), state)
     return SetMachine(node_id, one.instance_id, machine_status(one, rules, before.get(node_id.lower())))
 
