@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from tests.conformance.clouds_aws_world import instance_types
 
+from kubetide.clouds.common.template import readable_quantities
+
 LABEL = "k8s.io/cluster-autoscaler/node-template/label/"
 RESOURCE = "k8s.io/cluster-autoscaler/node-template/resources/"
 _LOCAL_ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+-[0-9]+)[a-z]?-.+")
@@ -74,16 +76,22 @@ def expected_template(
     if local and not any(LABEL + region in key for key in tags):
         labels[region] = local[1]
     taints = sorted([*recorded["taints"], *_lost_taints(world, labels)])
+    said = _said(tags)
+    for one in _node_groups(world, labels):
+        said |= _said(one.get("tags") or {})
     least = _least(group) or _required(world, group)
-    changed = {
-        name: value for name, value in least.items() if not any(RESOURCE + name in key for key in tags)
-    }
+    changed = {name: value for name, value in least.items() if name not in said}
     return recorded | {
         "labels": labels,
         "taints": taints,
         "capacity": recorded["capacity"] | changed,
         "allocatable": recorded["allocatable"] | changed,
     }
+
+
+def _said(tags: Mapping[str, str]) -> set[str]:
+    """Return the resources that tags say, which hold whatever the types are."""
+    return {*readable_quantities((key.partition(RESOURCE)[2], value) for key, value in tags.items())} - {""}
 
 
 def _least(group: Mapping[str, Any]) -> dict[str, str]:
@@ -122,16 +130,19 @@ def _required(world: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str, s
 
 
 def _lost_taints(world: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
-    for one in world.get("nodegroups") or ():
-        if labels.get("cluster-name") == one.get("clusterName") and labels.get("nodegroup-name") == one.get(
-            "nodegroupName"
-        ):
-            return [
-                f"{taint['key']}=:{_EFFECTS[taint['effect']]}"
-                for taint in one.get("taints") or ()
-                if taint.get("key") and taint.get("value") is None and taint.get("effect") in _EFFECTS
-            ]
-    return []
+    return [
+        f"{taint['key']}=:{_EFFECTS[taint['effect']]}"
+        for one in _node_groups(world, labels)
+        for taint in one.get("taints") or ()
+        if taint.get("key") and taint.get("value") is None and taint.get("effect") in _EFFECTS
+    ]
+
+
+def _node_groups(world: Mapping[str, Any], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the node group of EKS that the labels name, if there is one."""
+    named = labels.get("cluster-name"), labels.get("nodegroup-name")
+    found = world.get("nodegroups") or ()
+    return [one for one in found if (one.get("clusterName"), one.get("nodegroupName")) == named][:1]
 
 
 def is_bad_group(group: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.clouds.fakes.fleet import Clock
-from tests.conformance.clouds_aws_rules import RULES
+from tests.conformance.clouds_aws_rules import RULES, expected_template
 from tests.conformance.clouds_aws_world import PretendedAws
 
 from kubetide.clouds.aws.activities import shortage
@@ -97,6 +97,28 @@ def test_a_group_of_several_types_promises_the_least():
         "memory": str(8 << 30),
         "nvidia.com/gpu": "0",
     }
+
+
+@pytest.mark.parametrize(
+    ("tags", "of_eks", "cpu"),
+    [
+        ([(f"{PREFIX}resources/cpu", "x")], {}, "2"),
+        ([(f"{PREFIX}resources/cpu", "3")], {}, "48"),
+        ([], {f"{PREFIX}resources/cpu": "3"}, "48"),
+    ],
+    ids=["unreadable", "of the group", "of EKS"],
+)
+def test_the_least_of_types_gives_way_to_what_a_tag_says(tags, of_eks, cpu):
+    """The rule of recorded cases, as the provider: an amount that cannot be read is none."""
+    raw = group("a", size=0, tags=tags, **mixed("g5.12xlarge", "m5.large"))
+    recorded = {
+        "labels": {"cluster-name": "c", "nodegroup-name": "n"},
+        "taints": [],
+        "capacity": {"cpu": "48"},
+        "allocatable": {"cpu": "48"},
+    }
+    world = {"nodegroups": [{"clusterName": "c", "nodegroupName": "n", "tags": of_eks}]}
+    assert expected_template(world, raw, recorded)["capacity"]["cpu"] == cpu
 
 
 def test_requirements_of_a_plain_group_promise_their_minimum():
