@@ -47,6 +47,40 @@ def test_a_missing_call_is_found():
     assert "changes" in clouds.first_difference(case)
 
 
+def removals(*steps, least=0):
+    """Return a story of a group of three machines, each step of which removes some, as upstream."""
+    machine = {"AutoScalingGroupId": "asg-0", "LifeCycleState": "IN_SERVICE", "Zone": "z"}
+    world = {
+        "groups": [{"AutoScalingGroupId": "asg-0", "DesiredCapacity": 3}],
+        "instances": [machine | {"InstanceId": f"ins-{number}"} for number in (1, 2, 3)],
+        "zones": [{"Zone": "z", "ZoneId": "1"}],
+    }
+    given, expected = [], [{"ok": True}]
+    for names in steps:
+        nodes = [{"name": "n", "provider_id": f"qcloud:///1/{one}"} for one in names]
+        given.append({"op": "delete", "group": "asg-0", "nodes": nodes})
+        asked = {"AutoScalingGroupId": "asg-0", "InstanceIds": names}
+        call = {"service": "as", "version": "2018-04-19", "action": "RemoveInstances", "params": asked}
+        expected.append({"ok": True, "calls": [call]})
+    settings = {"region": "r", "nodes": [f"{least}:5:asg-0"], "world": world, "steps": given}
+    return {
+        "id": "x",
+        "provider": "tencent",
+        "kind": "world",
+        "input": settings,
+        "expect": {"steps": expected},
+    }
+
+
+def test_a_removal_that_is_refused_on_purpose_ends_a_story():
+    """GONE_ALREADY, BELOW_MINIMUM: only what a rule says may be refused where upstream goes on."""
+    play = clouds.first_difference
+    assert play(removals(["ins-1"], ["ins-1"])) is None
+    assert "doesn't belong" in play(removals(["ins-1"], ["ins-4"]))
+    assert play(removals(["ins-1", "ins-2"], least=2)) is None
+    assert "min size reached" in play(removals(["ins-1"], least=3))
+
+
 def test_a_provider_without_a_module_fails():
     """Cases that nothing plays count as failed."""
     case = {"id": "x", "provider": "nowhere", "kind": "tags", "input": {}, "expect": {}}
