@@ -65,6 +65,20 @@ def test_a_change_whose_answer_cannot_be_read_is_an_error_of_the_cloud(answer):
     Alibaba().with_groups().play(story)
 
 
+def test_a_decrease_by_nothing_is_refused_in_the_words_of_upstream():
+    """Nothing is asked for."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fake.calls.clear()
+        with pytest.raises(CloudError, match="^size decrease size must be negative$"):
+            await cloud.decrease_target_size("asg-web", 0)
+        assert list(here.fake.calls) == []
+
+    Alibaba().with_groups().play(story)
+
+
 def test_the_first_node_that_is_not_of_the_group_is_named():
     """Nodes are checked in their order."""
 

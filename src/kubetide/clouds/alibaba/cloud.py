@@ -272,7 +272,7 @@ class AlibabaCloud(Cloud):
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the group's capacity by instances that do not exist yet. Raises CloudError."""
-        check_decrease(delta)
+        check_decrease(delta, called="size decrease size")
         self._known(group_id)
         target = (await self._group(group_id)).size
         existing = len(await self._instances(group_id))

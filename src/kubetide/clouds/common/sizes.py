@@ -33,10 +33,10 @@ def check_increase(delta: int) -> None:
         raise CloudError("size increase must be positive")
 
 
-def check_decrease(delta: int) -> None:
-    """Raise CloudError unless ``delta``, by how much the target falls, is positive."""
+def check_decrease(delta: int, *, called: str = "size decrease") -> None:
+    """Raise CloudError unless ``delta``, by how much the target falls, is positive; ``called`` is upstream's word for it."""
     if delta <= 0:
-        raise CloudError("size decrease must be negative")
+        raise CloudError(f"{called} must be negative")
 
 
 def decreased(target: int, delta: int, existing: int) -> int:

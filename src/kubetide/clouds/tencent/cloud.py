@@ -27,7 +27,7 @@ from kubetide.clouds.common.placeholders import (
     split_placeholders,
 )
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
-from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
+from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
 from kubetide.clouds.tencent.creation import CALLED, Patterns, create, delete, pattern_of, types_to_create
 from kubetide.clouds.tencent.model import Group
@@ -294,8 +294,7 @@ class TencentCloud(Cloud):
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the desired capacity by instances that do not exist yet. Raises CloudError."""
-        if delta <= 0:
-            raise CloudError("size decrease size must be negative")
+        check_decrease(delta, called="size decrease size")
         spec = self._known(group_id)
         target = await self._target(group_id)
         if target - delta < spec.min_size:
