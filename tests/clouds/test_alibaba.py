@@ -72,7 +72,7 @@ def test_a_decrease_by_nothing_is_refused_in_the_words_of_upstream():
         cloud = here.connect()
         await cloud.refresh()
         here.fake.calls.clear()
-        with pytest.raises(CloudError, match="^size decrease size must be negative$"):
+        with pytest.raises(CloudError, match=r"^size decrease size must be negative$"):
             await cloud.decrease_target_size("asg-web", 0)
         assert list(here.fake.calls) == []
 
