@@ -122,9 +122,7 @@ def words_of(snapshot, pod_class):
         for name in snapshot.node_names
         if (refusal := snapshot.first_refusal(pod_class, name)) is not None and refusal.code == ERROR
     }
-    return failures or {
-        said(snapshot, pod_class).replace("no new claims to deallocate", "still not schedulable")
-    }
+    return failures or {said(snapshot, pod_class)}
 
 
 class Comparison:

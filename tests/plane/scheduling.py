@@ -31,7 +31,7 @@ from tests.plane.running import Plane, running_plane
 
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.controllers import VolumeCache
-from kubetide.embedded.controllers.scheduling.why_nowhere import why_nowhere
+from kubetide.embedded.controllers.scheduling.why_nowhere import nobody_preempted, refused
 from kubetide.objects.kinds import NAMESPACES, NODES, PODS
 from kubetide.objects.meta import Key
 from kubetide.objects.minor_version import minor_of
@@ -40,7 +40,6 @@ from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import (
-    UNSCHEDULABLE,
     Int64Vector,
     PodClass,
     Snapshot,
@@ -61,12 +60,6 @@ _WITH_CLAIMS = 0.3
 _WITH_PREFERENCES = 0.4
 _CORDON = "node.kubernetes.io/unschedulable"
 _NOT_READY = "node.kubernetes.io/not-ready"
-_NO_CLAIMS = "no new claims to deallocate"
-"""What the plugin of device claims has to say after each refusal with v1.36."""
-_NOT_FOUND = "not found"
-"""What it says where PreFilter has refused the pod for all nodes: then nobody looks at preemption."""
-_NO_VICTIMS = "No preemption victims found for incoming pod"
-_NO_HELP = "Preemption is not helpful for scheduling"
 
 
 @dataclass
@@ -338,21 +331,10 @@ def _verdict(pod: Pod | None) -> str:
 
 
 def said(snapshot: Snapshot, pod_class: PodClass) -> str:
-    """Return the message of FailedScheduling with its part about preemption, where all pods are of one priority."""
-    count = len(snapshot)
-    everywhere = snapshot.refused_everywhere(pod_class)
-    if everywhere is not None and everywhere.phase == "PreFilter":
-        return f"{why_nowhere(snapshot, pod_class)} {_NOT_FOUND}"
-    codes = Counter(
-        _NO_VICTIMS if refusal.code == UNSCHEDULABLE else _NO_HELP
-        for name in snapshot.node_names
-        if (refusal := snapshot.first_refusal(pod_class, name)) is not None
-    )
-    listed = ", ".join(sorted(f"{number} {reason}" for reason, number in codes.items()))
-    said_first = f"{_NO_CLAIMS}, " if snapshot.facts.minor < 37 else ""
-    return (
-        f"{why_nowhere(snapshot, pod_class)} {said_first}preemption: 0/{count} nodes are available: {listed}."
-    )
+    """Return the message of FailedScheduling where all pods are of one priority."""
+    why = refused(snapshot, pod_class, fits=False)
+    assert why is not None, "it does not fit"
+    return why.with_preemption(nobody_preempted(why) if why.preempts else "")
 
 
 @asynccontextmanager

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from random import Random
 
 import pytest
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.controllers.scheduling.preemption import find_preemption
+from kubetide.embedded.controllers.scheduling.preemption import Preemption, Refusals, find_preemption
+from kubetide.embedded.controllers.scheduling.why_nowhere import nobody_preempted, refused
 from kubetide.objects.kinds import NODES, PDBS, PODS, PRIORITY_CLASSES
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import pod_condition
+from kubetide.ports.errors import AlreadyExists
 from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import Snapshot, classify
 from kubetide.testing import builders
@@ -36,6 +39,61 @@ def test_the_same_pods_give_way(patient):
     assert [one for one in found if one[0] != one[1]] == []
     assert len({len(theirs[1]) for theirs, _ in found}) > 2
     assert any(name.endswith("kept") for theirs, _ in found for name in theirs[1])
+
+
+@pytest.mark.parametrize("asks", ["mid", "polite"])
+def test_the_same_is_said_where_nobody_gives_way(patient, asks):
+    """Nodes with and without pods of a lower priority, too small ones and closed ones, in one sentence."""
+
+    async def main(clock):
+        async with HttpCluster(patient.connection, clock) as cluster:
+            town = Town(cluster, clock, f"mute-{asks}")
+            for name, value in PRIORITIES.items():
+                with suppress(AlreadyExists):
+                    await cluster.create(PRIORITY_CLASSES, builders.priority_class(name, value))
+            polite = builders.priority_class("polite", 10) | {"preemptionPolicy": "Never"}
+            with suppress(AlreadyExists):
+                await cluster.create(PRIORITY_CLASSES, polite)
+            taint = [{"key": "town", "effect": "NoSchedule"}]
+            for number, (cpu, there) in enumerate(
+                (("6", ("high", "low")), ("6", ("high", "low", "low")), ("6", ("high",)), ("2", ("low",)))
+            ):
+                for closed in (False, True):
+                    node = f"{town.name}-{number}{'-closed' if closed else ''}"
+                    body = builders.node(node, cpu=cpu, labels={"town": town.name})
+                    if closed:
+                        body["spec"] = {"taints": taint}
+                    await cluster.create(NODES, body)
+                    await town.until_open(node, taints=int(closed))
+                    for at, priority in enumerate(there):
+                        await town.place(node, at, 3 if priority == "high" else 1, priority)
+            await town.seen()
+            snapshot, pods = Snapshot(), {}
+            for node in (await cluster.list(NODES)).items:
+                snapshot.set_node(node)
+            for pod in (await cluster.list(PODS)).items:
+                if pod.spec.node_name:
+                    pods[key_of(pod)] = pod
+                    snapshot.add_pod(pod, pod.spec.node_name)
+            body = builders.pod(f"{town.name}-asks", cpu="5", extra={"spec": town.selected(asks)})
+            made = await cluster.create(PODS, body, namespace="default")
+            why = refused(snapshot, classify(made), fits=False)
+            found = find_preemption(snapshot, classify(made), PRIORITIES["mid"], pods=pods, budgets=())
+            assert isinstance(found, Refusals)
+            ours = "not eligible due to preemptionPolicy=Never."
+            if asks != "polite":
+                ours = nobody_preempted(why, found.reasons)
+                assert len(found.reasons) == 2, found
+            for _ in range(400):
+                now = await cluster.get(PODS, made.metadata.name, namespace="default")
+                condition = pod_condition(now, "PodScheduled")
+                if condition is not None:
+                    return why.with_preemption(ours), condition.message
+                await clock.sleep(milliseconds(50))
+            pytest.fail("nothing is said")
+
+    ours, theirs = run_real(main)
+    assert ours == theirs
 
 
 class Town:
@@ -64,6 +122,7 @@ class Town:
         made = await self.cluster.create(PODS, urgent, namespace="default")
         ours = find_preemption(snapshot, classify(made), PRIORITIES["urgent"], pods=pods, budgets=budgets)
         theirs = await self.outcome(urgent["metadata"]["name"], pods)
+        assert isinstance(ours, Preemption), ours
         return theirs, (ours.node, sorted(pod.metadata.name for pod in ours.victims))
 
     def selected(self, priority):
@@ -97,18 +156,18 @@ class Town:
             await self.clock.sleep(milliseconds(50))
         pytest.fail(f"{name} is not bound")
 
-    async def until_open(self, node):
+    async def until_open(self, node, taints=0):
         for _ in range(200):
-            if not (await self.cluster.get(NODES, node)).spec.taints:
+            if len((await self.cluster.get(NODES, node)).spec.taints or ()) == taints:
                 return
             await self.clock.sleep(milliseconds(50))
         pytest.fail(f"{node} stays closed")
 
-    async def place(self, node, at, cpu):
+    async def place(self, node, at, cpu, priority=None):
         kept = self.draw.random() < 0.4
         name = f"{node}-p{at}{'-kept' if kept else ''}"
         labels = {"town": self.name} | ({"kept": self.name} if kept else {})
-        priority = self.draw.choice(("low", "low", "mid", "high"))
+        priority = priority or self.draw.choice(("low", "low", "mid", "high"))
         spec = {"nodeName": node, "priorityClassName": priority}
         body = builders.pod(name, cpu=str(cpu), labels=labels, extra={"spec": spec})
         await self.cluster.create(PODS, body, namespace="default")

@@ -119,7 +119,10 @@ def test_no_device_is_given_twice():
         devices = [device for devices, _ in (await given(live)).values() for device in devices]
         assert sorted(devices) == [("n0", "device-0"), ("n0", "device-1"), ("n1", "device-0")]
         (left,) = [f"p{number}" for number in range(4) if not await node_of(live, f"p{number}")]
-        assert await waits_for(live, left) == "0/2 nodes are available: 2 cannot allocate all claims."
+        assert await waits_for(live, left) == (
+            "0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, preemption: "
+            "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        )
 
     play(body, *PARTS)
 
@@ -225,8 +228,9 @@ def test_a_pod_waits_for_what_is_not_there():
         await add_pod(live, "b")
         await live.sleep(1)
         said = "0/1 nodes are available: "
-        assert await waits_for(live, "a") == f"{said}claim shop/shared not found."
-        assert await waits_for(live, "b") == f'{said}pod "shop/b": ResourceClaim not created yet.'
+        unhelped = "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        assert await waits_for(live, "a") == f"{said}claim shop/shared not found. {unhelped}"
+        assert await waits_for(live, "b") == f'{said}pod "shop/b": ResourceClaim not created yet. {unhelped}'
         events = {(one.reason, one.message) for one in await live.list(EVENTS)}
         missing = 'resourceclaimtemplate.resource.k8s.io "gpu" not found'
         why = f'PodResourceClaim gpu: resource claim template "gpu": {missing}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.embedded.controllers.live import play
 from tests.embedded.controllers.test_nominations import CLOSED, nominate, nominated, open_up
-from tests.embedded.controllers.test_scheduler import add, where
+from tests.embedded.controllers.test_scheduler import add, said_of, where
 
 from kubetide.objects.kinds import EVENTS, NODES, PODS, PRIORITY_CLASSES
 from kubetide.objects.pod import pod_condition
@@ -149,5 +149,76 @@ def test_a_nomination_of_a_lower_priority_ends():
         await open_up(live, "n1")
         await live.sleep(15)
         assert await where(live) == {"planned": "", "urgent": "n1"}
+
+    play(body, "scheduler")
+
+
+def test_what_is_said_where_nobody_gives_way():
+    """Per node: no pods of a lower priority, what is short without them, or that nothing on the node could help."""
+
+    async def body(live):
+        await priorities(live)
+        await live.add_nodes("n1", "n2", cpu="4")
+        await live.add_nodes("n3", cpu="2")
+        for name, node, priority in (("a", "n1", "high"), ("b", "n1", "low"), ("c", "n2", "high")):
+            cpu = "1" if priority == "low" else "3"
+            await add(live, name, cpu=cpu, memory="1Mi", nodeName=node, priorityClassName=priority)
+        await add(live, "asks", cpu="3", priorityClassName="mid")
+        await live.sleep(1)
+        message = (
+            "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: "
+            "1 Insufficient cpu, 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+        )
+        assert (await said_of(live, "asks")).message == message
+        assert message in {event.message for event in await live.list(EVENTS)}
+
+    play(body, "scheduler")
+
+
+def test_what_is_said_of_a_pod_for_which_nobody_may_give_way():
+    """Its PriorityClass says so; a nomination of it stays."""
+
+    async def body(live):
+        await priorities(live)
+        polite = builders.priority_class("polite", 500) | {"preemptionPolicy": "Never"}
+        await live.cluster.create(PRIORITY_CLASSES, polite)
+        await live.add_nodes("n1", cpu="2", extra=CLOSED)
+        await add(live, "low", priorityClassName="low", nodeName="n1")
+        await add(live, "asks", cpu="2", priorityClassName="polite")
+        await live.sleep(1)
+        said = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+        assert (await said_of(live, "asks")).message.endswith(f"untolerated taint(s). {said}")
+        await nominate(live, "asks", "n1")
+        await live.cluster.patch(PODS, "asks", {"metadata": {"labels": {"new": "yes"}}}, namespace="shop")
+        await live.sleep(1)
+        assert await nominated(live, "asks") == "n1"
+        await open_up(live, "n1")
+        await live.cluster.delete(PODS, "low", namespace="shop", grace_period_s=0)
+        await live.sleep(15)
+        assert (await where(live))["asks"] == "n1"
+
+    play(body, "scheduler")
+
+
+def test_what_is_said_while_room_is_made():
+    """Nobody else is preempted meanwhile; of the first try only what the nodes say is told."""
+
+    async def body(live):
+        await priorities(live)
+        await live.add_nodes("n1", cpu="2")
+        for name in ("low-1", "low-2"):
+            await add(live, name, priorityClassName="low", terminationGracePeriodSeconds=60)
+        await live.sleep(5)
+        await add(live, "web", cpu="2", priorityClassName="high")
+        await live.sleep(1)
+        base = "0/1 nodes are available: 1 Insufficient cpu."
+        assert (await said_of(live, "web")).message == base
+        await live.cluster.delete(PODS, "low-1", namespace="shop", grace_period_s=0)
+        await live.sleep(5)
+        why = "not eligible due to a terminating pod on the nominated node."
+        assert (
+            await said_of(live, "web")
+        ).message == f"{base} no new claims to deallocate, preemption: {why}"
+        assert await nominated(live, "web") == "n1"
 
     play(body, "scheduler")

@@ -66,7 +66,10 @@ def test_what_is_said_of_a_pod_that_fits_nowhere():
         await live.add_nodes("n3", extra={"spec": {"unschedulable": True}})
         await add(live, "big", cpu="2")
         await live.sleep(1)
-        message = "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
+        message = (
+            "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+        )
         condition = await said_of(live, "big")
         assert (condition.status, condition.reason) == ("False", "Unschedulable")
         assert condition.message == message
@@ -272,7 +275,8 @@ def test_pods_with_anti_affinity_wait_for_a_node_without_the_other():
         assert await where(live) == {"a": "n1", "b": ""}
         condition = await said_of(live, "b")
         assert condition.message == (
-            "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules."
+            "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules. no new claims to deallocate, "
+            "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
         )
         await remove(live, "a")
         await live.sleep(15)

@@ -44,6 +44,11 @@ async def waits_for(live, name):
     return "" if condition is None else condition.message
 
 
+def unhelped(nodes, what="Preemption is not helpful for scheduling"):
+    """What kube-scheduler 1.36 adds of a pod for which nobody may be preempted."""
+    return f" no new claims to deallocate, preemption: 0/{nodes} nodes are available: {nodes} {what}."
+
+
 async def reported(live):
     return {(event.reason, event.message) for event in await live.list(EVENTS)}
 
@@ -197,12 +202,12 @@ def test_a_pod_waits_for_its_claims():
         await add_pod(live, "web", "data")
         await live.sleep(1)
         assert await waits_for(live, "web") == (
-            '0/1 nodes are available: persistentvolumeclaim "data" not found.'
+            '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
         )
         await add_claim(live, storageClassName="")
         await live.sleep(11)
         assert await waits_for(live, "web") == (
-            "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+            "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
         )
         await live.cluster.create(PERSISTENT_VOLUMES, samples.volume(storageClassName=""))
         await live.sleep(11)
@@ -251,7 +256,7 @@ def test_the_first_consumer_decides_where_a_volume_is_made():
         await add_pod(live, "next", "data")
         await live.sleep(1)
         assert await waits_for(live, "next") == (
-            "0/1 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity."
+            "0/1 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity." + unhelped(1)
         )
 
     play(body, "volumes", "scheduler")
@@ -278,6 +283,7 @@ def test_two_pods_do_not_get_one_volume():
             assert volume == {"a1": "va", "b1": "vb"}[await node_of(live, name)]
         assert await waits_for(live, "three") == (
             "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+            + unhelped(2)
         )
 
     play(body, "volumes", "scheduler")
@@ -296,7 +302,10 @@ def test_a_node_attaches_only_so_many_volumes():
             await add_pod(live, name, name)
             await live.sleep(1)
         assert await node_of(live, "one") == "n1"
-        assert await waits_for(live, "two") == ("0/1 nodes are available: 1 node(s) exceed max volume count.")
+        assert await waits_for(live, "two") == (
+            "0/1 nodes are available: 1 node(s) exceed max volume count."
+            + unhelped(1, "No preemption victims found for incoming pod")
+        )
 
     play(body, "volumes", "scheduler")
 

@@ -44,6 +44,15 @@ class WholesaleFilter(Protocol):
 
 
 @runtime_checkable
+class GradedFilter(Filter, Protocol):
+    """Refuses nodes with one code or another for the same reason; of all other filters a reason has one code."""
+
+    def unresolvable(self, pod: PodClass, rows: Rows) -> BoolVector:
+        """Return (rows,): of the nodes that the filter refuses, those on which the removal of pods cannot help."""
+        ...
+
+
+@runtime_checkable
 class StaticFilter(Filter, Protocol):
     """Reads node objects only, not the pods on nodes."""
 

@@ -63,6 +63,22 @@ class NodeResourcesFit:
             found.append((_reason(str(need.key)), ~enough))
         return found
 
+    def unresolvable(self, pod: PodClass, rows: Rows) -> BoolVector:
+        """Return the nodes that would be too small without any pod."""
+        delegated = _delegated(pod, rows)
+        found = np.zeros(rows.n, np.bool_)
+        for need in pod.needs:
+            if need.key == PODS:
+                continue
+            column = rows.columns.get(need.key)
+            if column is None:
+                found |= need.key not in delegated
+                continue
+            allocatable = column.allocatable[: rows.n]
+            too_small = allocatable < need.minimum
+            found |= too_small & (allocatable > 0) if need.key in delegated else too_small
+        return found
+
 
 class _Judge:
     """Extended resources that a device class stands for: evaluated here on the nodes that offer them all the same."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from kubetide.acting import EventWriter, cut_note
 from kubetide.embedded.controllers.pod_conditions import conditions_with
 from kubetide.embedded.controllers.scheduling.nominations import Nominations
 from kubetide.embedded.controllers.scheduling.pod_changes import NAME
 from kubetide.embedded.controllers.scheduling.preemption import Preemption, find_preemption
-from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, refusal_patch
+from kubetide.embedded.controllers.scheduling.why_nowhere import (
+    Refused,
+    nobody_preempted,
+    refusal_patch,
+)
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.meta import Condition, Key, key_of
@@ -19,12 +24,35 @@ from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound
-from kubetide.scheduling import PodClass
+from kubetide.scheduling import UNSCHEDULABLE, PodClass
 from kubetide.scheduling.scoring import ScoredSnapshot
+from kubetide.units.recent import Recent
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer
 
 _PREEMPTED: Final = "PreemptionByScheduler"
+_MOST_POLICIES: Final = 1 << 13
+
+
+class _Outcome(NamedTuple):
+    """What preemption comes to.
+
+    Attributes:
+        node: The node that the pod is nominated to from now on; empty for none.
+        victims: The pods on it that are deleted for it.
+        words: Why there are none.
+    """
+
+    node: str
+    victims: tuple[Pod, ...] = ()
+    words: str = ""
+
+
+_NO_NODE = _Outcome("")
+
+
+def _same_node(pod: Pod, words: str = "") -> _Outcome:
+    return _Outcome(pod.status.nominated_node_name or "", words=words)
 
 
 class FailureHandler:
@@ -47,6 +75,8 @@ class FailureHandler:
         self._nominations = nominations
         self._pods = pods
         self._budgets = budgets
+        self._never: Recent[str, bool] = Recent(_MOST_POLICIES)
+        """By uid whether a pod has the policy that nobody is preempted for it."""
         self._priorities: dict[Key, int] = {}
         """Of the pods on nodes; with their number by priority no victims are looked for where there can be none."""
         self._number_by_priority: Counter[int] = Counter()
@@ -67,38 +97,66 @@ class FailureHandler:
 
     async def handle(self, key: Key, pod: Pod, pod_class: PodClass, why: Refused) -> None:
         """Write the condition and the event of a pod that was refused, and preempt others for it."""
-        found = await self._preemption(pod, pod_class) if why.reason == "Unschedulable" else None
-        node = "" if found is None else found.node
+        found = await self._preemption(pod, pod_class, why) if why.preempts else _NO_NODE
+        if why.claims and not why.preempts:
+            found = _same_node(pod)  # what fails in place of preemption leaves the nomination as it is
+        message = why.with_preemption(found.words)
         try:
-            if patch := refusal_patch(pod, why, self._clock.now(), nominated=node):
+            if patch := refusal_patch(pod, why.reason, message, self._clock.now(), nominated=found.node):
                 pod = await self._cluster.patch(PODS, key[1], patch, namespace=key[0], subresource="status")
         except NotFound:
             return
-        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", cut_note(why.message))
-        if found is not None:
+        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", cut_note(message))
+        if found.node:
             self._nominations.note(key, pod)
-            await self._carry_out(found, pod)
+        if found.victims:
+            await self._carry_out(found.node, found.victims, pod)
 
-    async def _preemption(self, pod: Pod, pod_class: PodClass) -> Preemption | None:
-        """Return the preemption for a pod, or the one that is on its way; None where there is none."""
+    async def _preemption(self, pod: Pod, pod_class: PodClass, why: Refused) -> _Outcome:
+        """Return what preemption comes to for a pod."""
+        if await self._never_preempts(pod):
+            return _same_node(pod, "not eligible due to preemptionPolicy=Never.")
         priority = priority_of(pod)
         if not self._number_by_priority or min(self._number_by_priority) >= priority:
-            return None
-        nominated = pod.status.nominated_node_name
-        there = self._snapshot.pods_on(nominated) if nominated in self._snapshot else ()
-        if any(self._goes_for(pod, other) for other in there):
-            return Preemption(nominated)
-        try:
-            raw = await self._cluster.get(PODS.untyped, pod.metadata.name, namespace=pod.metadata.namespace)
-        except NotFound:
-            return None
-        if raw["spec"].get("preemptionPolicy") == "Never":
-            return None
+            return _Outcome("", words=nobody_preempted(why))
+        if self._is_making_room(pod, pod_class):
+            return _same_node(pod, "not eligible due to a terminating pod on the nominated node.")
         budgets = () if self._budgets is None else self._budgets.objects.values()
         with self._nominations.ignoring_lower(priority):
-            return find_preemption(
+            found = find_preemption(
                 self._snapshot, pod_class, priority, pods=self._pods.objects, budgets=budgets
             )
+        if isinstance(found, Preemption):
+            return _Outcome(found.node, found.victims)
+        # The snapshot may have changed since the pod was refused.
+        now = why._replace(nodes=len(self._snapshot), removable=found.nodes)
+        return _Outcome("", words=nobody_preempted(now, found.reasons))
+
+    async def _never_preempts(self, pod: Pod) -> bool:
+        """Return whether the pod waits rather than have others preempted, which only its PriorityClass can say."""
+        if not pod.spec.priority_class_name:
+            return False
+        uid = pod.metadata.uid
+        never = self._never.get(uid)
+        if never is None:
+            namespace, name = key_of(pod)
+            try:
+                raw = await self._cluster.get(PODS.untyped, name, namespace=namespace)
+            except NotFound:
+                return False
+            never = raw["spec"].get("preemptionPolicy") == "Never"
+            self._never.put(uid, never)
+        return never
+
+    def _is_making_room(self, pod: Pod, pod_class: PodClass) -> bool:
+        """Return whether pods on the pod's nominated node are being deleted for it, and may be all that is in its way."""
+        node = pod.status.nominated_node_name
+        if not node or node not in self._snapshot:
+            return False
+        if not any(self._goes_for(pod, other) for other in self._snapshot.pods_on(node)):
+            return False
+        refusal = self._snapshot.first_refusal(pod_class, node)
+        return refusal is None or refusal.code == UNSCHEDULABLE
 
     def _goes_for(self, pod: Pod, other: Pod) -> bool:
         """Return whether a pod of a lower priority is being deleted because of a preemption."""
@@ -108,12 +166,11 @@ class FailureHandler:
         condition = pod_condition(now, "DisruptionTarget")
         return condition is not None and (condition.status, condition.reason) == ("True", _PREEMPTED)
 
-    async def _carry_out(self, found: Preemption, pod: Pod) -> None:
-        if found.victims:
-            await self._take_back_lower(found.node, priority_of(pod))
-        for victim in found.victims:
-            if victim.metadata.deletion_timestamp:
-                continue
+    async def _carry_out(self, node: str, victims: Sequence[Pod], pod: Pod) -> None:
+        staying = [victim for victim in victims if not victim.metadata.deletion_timestamp]
+        if staying:
+            await self._take_back_lower(node, priority_of(pod))
+        for victim in staying:
             namespace, name = key_of(victim)
             mark = self._mark(victim)
             try:
@@ -121,7 +178,7 @@ class FailureHandler:
                 await self._cluster.delete(PODS, name, namespace=namespace, uid=victim.metadata.uid)
             except NotFound:
                 continue
-            message = f"Preempted by pod {pod.metadata.uid} on node {found.node}"
+            message = f"Preempted by pod {pod.metadata.uid} on node {node}"
             await self._events.record(PODS, victim.metadata, "Normal", "Preempted", message)
 
     async def _take_back_lower(self, node: str, priority: int) -> None:

@@ -28,11 +28,18 @@ def asks_other(old: Pod, new: Pod) -> bool:
 
 def counts_the_same(old: Pod, new: Pod) -> bool:
     """Return whether nothing changed that a node's columns hold: the case of most status updates."""
+    return old.metadata.deletion_timestamp == new.metadata.deletion_timestamp and asks_the_same(old, new)
+
+
+def asks_the_same(old: Pod, new: Pod) -> bool:
+    """Return whether a pod on a node is the same to others but for its deletion, which alone wakes nobody before it is gone.
+
+    Source: kube-scheduler 1.36, PodSchedulingPropertiesChange.
+    """
     return (
         old.spec.node_name == new.spec.node_name
         and _same_spec(old, new)
         and old.metadata.labels == new.metadata.labels
-        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
         and _resizes(old) == _resizes(new)
     )
 

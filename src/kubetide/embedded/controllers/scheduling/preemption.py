@@ -1,18 +1,22 @@
 """Which pods of a lower priority give way to a pod that fits nowhere.
 
-Source: kube-scheduler 1.36, plugin DefaultPreemption. Nodes that refuse the pod for what runs on them are candidates, up to
-a tenth of all and at least 100; here they are looked at in the order of the snapshot, there from a random one on.
+Source: kube-scheduler 1.36, plugin DefaultPreemption. Nodes that refuse the pod for what runs on them are looked at, until a
+tenth of them, and at least 100, would do; here in the order of the snapshot, there from a random one on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from kubetide.embedded.controllers.scheduling.why_nowhere import NO_VICTIMS
 from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod, priority_of
 from kubetide.objects.policy import PodDisruptionBudget
-from kubetide.scheduling import UNSCHEDULABLE, PodClass, Snapshot
+from kubetide.scheduling import PodClass, Snapshot
 from kubetide.units.selectors import Selector
 
 _MIN_CANDIDATE_NODES = 100
@@ -29,6 +33,18 @@ class Preemption(NamedTuple):
     victims: tuple[Pod, ...] = ()
 
 
+class Refusals(NamedTuple):
+    """Why no pods give way.
+
+    Attributes:
+        nodes: How many were looked at.
+        reasons: Reason to the number of them that give it.
+    """
+
+    nodes: int
+    reasons: Mapping[str, int]
+
+
 class _Candidate(NamedTuple):
     node: str
     victims: tuple[Pod, ...]
@@ -42,49 +58,38 @@ def find_preemption(
     *,
     pods: Mapping[Key, Pod],
     budgets: Collection[PodDisruptionBudget],
-) -> Preemption | None:
-    """Return the node on which preemption does least harm, or None where it cannot help.
+) -> Preemption | Refusals:
+    """Return the node on which preemption does least harm, or why it helps nowhere.
 
     Args:
         snapshot: With no pods but those on nodes, and those nominated that the pod may not displace; unchanged afterwards.
         pods: The pods as they are now.
     """
-    enough = max(_MIN_CANDIDATE_NODES, len(snapshot) * _MIN_CANDIDATE_NODES_PERCENT // 100)
+    rows = np.flatnonzero(snapshot.survey(pod_class).removable).tolist()
+    names = [snapshot.node_names[row] for row in rows]
+    enough = max(_MIN_CANDIDATE_NODES, len(names) * _MIN_CANDIDATE_NODES_PERCENT // 100)
     found: list[_Candidate] = []
-    for candidate in _candidates(snapshot, pod_class, priority, pods, budgets):
+    reasons: Counter[str] = Counter()
+    for node in names:
+        lower = {
+            key: pods.get(key, placed)
+            for key, placed, _ in snapshot.placed_on(node)
+            if priority_of(placed) < priority
+        }
+        candidate = _without(snapshot, pod_class, node, lower, budgets) if lower else (NO_VICTIMS,)
+        if not isinstance(candidate, _Candidate):
+            reasons.update(candidate)
+            continue
         found.append(candidate)
         if len(found) >= enough and any(not one.violations for one in found):
             break
     if not found:
-        return None
+        return Refusals(len(names), reasons)
     best = min(found, key=_harm)
     # Of equals the one whose most important victims started last.
     equal = [one for one in found if _harm(one) == _harm(best)]
     best = max(equal, key=_start_of_most_important)
     return Preemption(best.node, best.victims)
-
-
-def _candidates(
-    snapshot: Snapshot,
-    pod_class: PodClass,
-    priority: int,
-    pods: Mapping[Key, Pod],
-    budgets: Collection[PodDisruptionBudget],
-) -> Iterator[_Candidate]:
-    for node in tuple(snapshot.node_names):
-        lower = [
-            (key, pods.get(key, placed))
-            for key, placed, _ in snapshot.placed_on(node)
-            if priority_of(placed) < priority
-        ]
-        if not lower:
-            continue
-        refusal = snapshot.first_refusal(pod_class, node)
-        if refusal is None or refusal.code != UNSCHEDULABLE:
-            continue
-        candidate = _without(snapshot, pod_class, node, dict(lower), budgets)
-        if candidate is not None:
-            yield candidate
 
 
 def _without(
@@ -93,14 +98,15 @@ def _without(
     node: str,
     lower: Mapping[Key, Pod],
     budgets: Collection[PodDisruptionBudget],
-) -> _Candidate | None:
-    """Return the fewest pods of a lower priority that must go; None where the pod does not even fit without all of them."""
+) -> _Candidate | tuple[str, ...]:
+    """Return the fewest pods of a lower priority that must go, or why the pod does not even fit without all of them."""
     snapshot.fork()
     try:
         for key in lower:
             snapshot.remove_pod(key)
         if not snapshot.fits(pod_class, node):
-            return None
+            refusal = snapshot.first_refusal(pod_class, node)
+            return () if refusal is None else refusal.reasons
         important = sorted(lower.values(), key=lambda pod: (*_importance(pod), key_of(pod)))
         violating = _violating(important, budgets)
         victims, violations = list[Pod](), 0
@@ -113,7 +119,7 @@ def _without(
                     snapshot.remove_pod(key_of(pod))
                     victims.append(pod)
                     violations += breaks
-        return _Candidate(node, tuple(sorted(victims, key=_importance)), violations)
+        return _Candidate(node, tuple(sorted(victims, key=_importance)), violations) if victims else ()
     finally:
         snapshot.revert()
 

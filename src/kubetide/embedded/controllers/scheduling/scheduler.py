@@ -14,7 +14,13 @@ from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
 from kubetide.embedded.controllers.scheduling.device_changes import DeviceChanges
 from kubetide.embedded.controllers.scheduling.failure_handler import FailureHandler
 from kubetide.embedded.controllers.scheduling.nominations import Nominations
-from kubetide.embedded.controllers.scheduling.pod_changes import NAME, asks_other, counts_the_same, is_ours
+from kubetide.embedded.controllers.scheduling.pod_changes import (
+    NAME,
+    asks_other,
+    asks_the_same,
+    counts_the_same,
+    is_ours,
+)
 from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
 from kubetide.embedded.controllers.scheduling.scheduling_queue import SchedulingQueue, Waiting
 from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
@@ -34,9 +40,11 @@ from kubetide.scheduling import PodClass, classify_unbound, facts_of_scheduler
 from kubetide.scheduling.devices.allocation import PlannedClaim
 from kubetide.scheduling.scoring import ScoredSnapshot
 from kubetide.scheduling.snapshot.unread import unread_amounts
+from kubetide.units.recent import Recent
 from kubetide.watching import Informer
 
 _LOG = logging.getLogger(__name__)
+_MOST_REFUSED = 1024
 
 
 class Scheduler:
@@ -45,8 +53,6 @@ class Scheduler:
     A pod that is bound counts on its node at once, before the cluster confirms it. One that fits
     nowhere gets the condition and the event that kube-scheduler writes, and is tried again when a
     node comes or changes or a pod goes so that a pod of its kind would fit, or after 5 minutes.
-
-    The messages end before kube-scheduler's part about preemption.
 
     Args:
         budgets: What preemption breaks only where nothing else helps.
@@ -94,7 +100,7 @@ class Scheduler:
         self._chooser = chooser or PodChooser()
         self._queue = SchedulingQueue()
         self._wake = Wake()
-        self._refused: dict[PodClass, Refused] = {}
+        self._refused: Recent[PodClass, Refused] = Recent(_MOST_REFUSED)
         """By class, its last refusal."""
         self.errors = 0
 
@@ -182,8 +188,7 @@ class Scheduler:
 
     def _wake_if_claims_help(self, pod_class: PodClass) -> None:
         """Wake the class when it fits now, or when other things are wrong with its claims than were reported."""
-        everywhere = self._snapshot.refused_everywhere(pod_class)
-        if everywhere is None:
+        if self._snapshot.refused_everywhere(pod_class) is None:
             self._wake_if_it_fits(pod_class)
         elif (known := self._refused.get(pod_class)) and known.message != why_nowhere(
             self._snapshot, pod_class
@@ -231,7 +236,7 @@ class Scheduler:
             self._nominations.drop(key)
             if old is None or not counts_the_same(old, new):
                 self._failure_handler.note(key, new)
-                self._put_on(key, new)
+                self._put_on(key, new, wakes=old is None or not asks_the_same(old, new))
             return
         if key not in self._nominations and self._snapshot.node_of(key) is not None:
             return  # its binding is on the way
@@ -253,11 +258,11 @@ class Scheduler:
             self._claims.drop(key)
         self._take_off(key)
 
-    def _put_on(self, key: Key, pod: Pod) -> None:
+    def _put_on(self, key: Key, pod: Pod, *, wakes: bool) -> None:
         left = self._snapshot.node_of(key)
         pod_class = classify_unbound(pod)
-        if not self._snapshot.add_pod(pod, pod.spec.node_name, pod_class):
-            return  # its binding has come out as assumed
+        if not self._snapshot.add_pod(pod, pod.spec.node_name, pod_class) or not wakes:
+            return  # its binding has come out as assumed, or it has begun to stop
         self._others_may_fit(pod_class)
         if left is not None:
             # Moved (an assumption that came out otherwise) or shrunk by a resize.
@@ -326,10 +331,7 @@ class Scheduler:
         node, found = self._choose(entry, pod)
         if node is None or found is not None:
             assert found is not None, "without a node there is a reason"
-            self._refused.pop(pod_class, None)
-            self._refused[pod_class] = found
-            if len(self._refused) > 1024:
-                del self._refused[next(iter(self._refused))]
+            self._refused.put(pod_class, found)
             await self._refuse(entry, pod, found)
             return
         if self._claims is not None and pod_class.claims and not self._claims.is_bound(pod_class):
@@ -340,9 +342,9 @@ class Scheduler:
     def _choose(self, entry: Waiting, pod: Pod) -> tuple[str | None, Refused | None]:
         """Return the node for a pod, or why there is none: the one that it is nominated to if that takes it."""
         nominated = self._nominations.drop(entry.key)
-        if nominated and self._snapshot.fits(entry.pod_class, nominated):
-            return nominated, None
         with self._nominations.ignoring_lower(entry.priority):
+            if nominated and self._snapshot.fits(entry.pod_class, nominated):
+                return nominated, None
             return chosen(self._chooser, pod, entry.pod_class, self._snapshot)
 
     async def _look_at_devices(self, pod_class: PodClass) -> None:
@@ -371,9 +373,8 @@ class Scheduler:
         claims: list[PlannedClaim] = []
         if self._device_claims is not None:
             on = self._snapshot.node(node)
-            self._snapshot.remove_pod(
-                entry.key
-            )  # one that waited there for volumes is given devices only now
+            # One that waited there for volumes is given devices only now.
+            self._snapshot.remove_pod(entry.key)
             claims = self._device_claims.plan(self._snapshot, entry.pod_class, entry.key, entry.uid, on)
         self._snapshot.add_pod(pod, node)
         self._others_may_fit(entry.pod_class)
