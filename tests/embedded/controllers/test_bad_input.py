@@ -130,13 +130,14 @@ ODD = {
         },
         '"Bogus" is not a valid label selector operator',
     ),
-    "a claim": ({"resourceClaims": [{"name": "a"}]}, "none of the supported fields are set"),
+    # kube-scheduler never tries such a pod, and says nothing of it.
+    "a claim": ({"resourceClaims": [{"name": "a"}]}, ""),
 }
 
 
 @pytest.mark.parametrize("what", sorted(ODD))
 def test_a_pod_that_cannot_be_read_is_reported_why(what):
-    """Its condition says what the scheduler says, and the next pod is bound."""
+    """Its condition says what the scheduler says, if it is tried at all, and the next pod is bound."""
     spec, words = ODD[what]
 
     async def body(live):
@@ -146,7 +147,7 @@ def test_a_pod_that_cannot_be_read_is_reported_why(what):
         await live.add(PODS, builders.pod("p"))
         await live.sleep(2)
         reported = pod_condition(await live.get(PODS, "odd"), "PodScheduled")
-        assert words in reported.message
+        assert words in reported.message if words else reported is None
         assert (await live.get(PODS, "p")).spec.node_name == "good"
 
     play(body, *PARTS)

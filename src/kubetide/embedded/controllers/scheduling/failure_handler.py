@@ -96,7 +96,9 @@ class FailureHandler:
                 del self._number_by_priority[priority]
 
     async def handle(self, key: Key, pod: Pod, pod_class: PodClass, why: Refused) -> None:
-        """Write the condition and the event of a pod that was refused, and preempt others for it."""
+        """Write the condition and the event of a pod that was refused, and preempt others for it; of a gated one nothing."""
+        if why.gated:
+            return
         found = await self._preemption(pod, pod_class, why) if why.preempts else _NO_NODE
         if why.claims and not why.preempts:
             found = _same_node(pod)  # what fails in place of preemption leaves the nomination as it is

@@ -396,5 +396,5 @@ class Scheduler:
             await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message)
 
     async def _refuse(self, entry: Waiting, pod: Pod, why: Refused) -> None:
-        self._queue.failed(entry, self._clock.now())
+        self._queue.failed(entry, self._clock.now(), gated=why.gated)
         await self._failure_handler.handle(entry.key, pod, entry.pod_class, why)

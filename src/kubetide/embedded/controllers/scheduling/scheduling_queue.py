@@ -50,8 +50,10 @@ class Waiting:
         return -self.priority, self.since, self.arrival
 
     def back_off_until(self) -> Instant:
-        """Return the whole second in which its back-off ends."""
+        """Return the whole second in which its back-off ends; long ago for one that was never tried."""
         count = self.errors or self.refusals
+        if not count:
+            return Instant(0)
         pause = min(_FIRST_BACKOFF << min(count - 1, 10), _LONGEST_BACKOFF)
         return _window(Instant(self.since + pause))
 
@@ -118,12 +120,13 @@ class SchedulingQueue:
                 return entry
         return None
 
-    def failed(self, entry: Waiting, now: Instant) -> None:
-        """Put back a pod that fits nowhere: it waits for an event that may help."""
+    def failed(self, entry: Waiting, now: Instant, *, gated: bool = False) -> None:
+        """Put back a pod that fits nowhere, or that was not tried as it is gated: it waits for an event that may help."""
         if self._waiting.get(entry.key) is not entry:
             return
-        entry.refusals += 1
-        entry.errors = 0
+        if not gated:
+            entry.refusals += 1
+            entry.errors = 0
         entry.since = now
         entry.where = "unschedulable"
         of_class = self._unschedulable.get(entry.pod_class)

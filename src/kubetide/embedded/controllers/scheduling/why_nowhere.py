@@ -38,6 +38,7 @@ class Refused(NamedTuple):
         removable: On how many of them the removal of pods could help.
         claims: What the plugin of device claims adds, before preemption does.
         preempts: Whether other pods may be preempted for it.
+        gated: Whether it is not tried at all, and nothing is written: its claims for devices are not there.
     """
 
     version: int
@@ -47,6 +48,7 @@ class Refused(NamedTuple):
     removable: int = 0
     claims: str = ""
     preempts: bool = False
+    gated: bool = False
 
     def with_preemption(self, outcome: str) -> str:
         """Return the message as kube-scheduler writes it.
@@ -79,14 +81,15 @@ def refused(snapshot: Snapshot, pod_class: PodClass, *, fits: bool) -> Refused |
         return Refused(version, "SchedulerError", failed)
     if fits:
         return None
+    everywhere = snapshot.refused_everywhere(pod_class)
+    if everywhere is not None and everywhere.plugin == DynamicResources.name:
+        # Its PreEnqueue says no before its PreFilter could.
+        return Refused(version, "Unschedulable", everywhere.reasons[0], nodes, gated=True)
     if not nodes:
         return Refused(version, "Unschedulable", NO_NODES)
-    everywhere = snapshot.refused_everywhere(pod_class)
     if everywhere is not None and everywhere.phase == "PreFilter":
         message = f"0/{nodes} nodes are available: {', '.join(everywhere.reasons)}."
-        if everywhere.plugin != DynamicResources.name:
-            return Refused(version, "Unschedulable", message, nodes, claims=_NO_STATE)
-        return Refused(version, "Unschedulable", message, nodes, claims=_no_claims(snapshot), preempts=True)
+        return Refused(version, "Unschedulable", message, nodes, claims=_NO_STATE)
     survey = snapshot.survey(pod_class)
     return Refused(
         version,
@@ -94,13 +97,15 @@ def refused(snapshot: Snapshot, pod_class: PodClass, *, fits: bool) -> Refused |
         refusal_message(nodes, survey.reasons),
         nodes,
         int(np.count_nonzero(survey.removable)),
-        _WITH_CLAIMS if snapshot.asks_for_devices(pod_class) else _no_claims(snapshot),
+        _said_of_claims(snapshot, pod_class),
         preempts=True,
     )
 
 
-def _no_claims(snapshot: Snapshot) -> str:
-    """Return what the plugin of device claims says of a pod without any; nothing from v1.37 on."""
+def _said_of_claims(snapshot: Snapshot, pod_class: PodClass) -> str:
+    """Return what the plugin of device claims adds after a search of the nodes; of a pod without any from v1.37 on nothing."""
+    if snapshot.asks_for_devices(pod_class):
+        return _WITH_CLAIMS
     return _NO_CLAIMS if snapshot.facts.minor < 37 else ""
 
 
