@@ -111,7 +111,9 @@ def test_nobody_gives_way_where_it_does_not_help():
             await add(
                 live, f"on-{name}", cpu="2", priorityClassName="mid", nodeName=name, tolerations=tolerations
             )
-        await add(live, "polite", cpu="1", priorityClassName="high", preemptionPolicy="Never")
+        polite = builders.priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
+        await live.cluster.create(PRIORITY_CLASSES, polite)
+        await add(live, "polite", cpu="1", priorityClassName="polite")
         await add(live, "equal", cpu="1", priorityClassName="mid")
         await add(
             live,

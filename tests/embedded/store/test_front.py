@@ -198,6 +198,27 @@ def test_priorities_are_looked_up_before_and_after():
     story(main)
 
 
+def test_a_policy_of_preemption_is_that_of_the_class():
+    """A pod may name the policy of its class, and no other, as with Kubernetes' Priority admission."""
+
+    async def main(cluster, _caller, _clock):
+        polite = builders.priority_class("polite", 7) | {"preemptionPolicy": "Never"}
+        await cluster.create(PRIORITY_CLASSES, polite)
+
+        async def make(name, **spec):
+            body = builders.pod(name, extra={"spec": spec})
+            await cluster.create(PODS, body, **WHERE)
+            return (await cluster.get(PODS.untyped, name, **WHERE))["spec"]["preemptionPolicy"]
+
+        assert await make("a") == "PreemptLowerPriority"
+        assert await make("b", priorityClassName="polite", preemptionPolicy="Never") == "Never"
+        words = "the string value of PreemptionPolicy \\(Never\\) must not be provided in pod spec; .* computed PreemptLower"
+        with pytest.raises(Forbidden, match=words):
+            await make("c", preemptionPolicy="Never")
+
+    story(main)
+
+
 def test_a_name_taken_meanwhile():
     """One of two creations that are under review at once is answered with AlreadyExists."""
 

@@ -151,18 +151,22 @@ def with_priority(store: Store, kind: Kind[Any], pod: Json) -> Json:
     else:
         found = _global_default(store) or PriorityClass()
         name = found.metadata.name
-    said = spec.get("priority")
-    if said is not None and said != found.value:
-        raise forbidden(
-            kind,
-            pod["metadata"].get("name") or "",
-            f"the integer value of priority ({said}) must not be provided in pod spec; "
-            f"priority admission controller computed {found.value} from the given PriorityClass name",
-        )
-    spec = {**spec, "priority": found.value}
+    policy = found.preemption_policy or "PreemptLowerPriority"
+    for field, what, computed in (
+        ("priority", "integer value of priority", found.value),
+        ("preemptionPolicy", "string value of PreemptionPolicy", policy),
+    ):
+        said = spec.get(field)
+        if said is not None and said != computed:
+            raise forbidden(
+                kind,
+                pod["metadata"].get("name") or "",
+                f"the {what} ({said}) must not be provided in pod spec; "
+                f"priority admission controller computed {computed} from the given PriorityClass name",
+            )
+    spec = {**spec, "priority": found.value, "preemptionPolicy": policy}
     if name:
         spec["priorityClassName"] = name
-    spec.setdefault("preemptionPolicy", found.preemption_policy or "PreemptLowerPriority")
     return {**pod, "spec": spec}
 
 
