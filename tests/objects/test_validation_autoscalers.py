@@ -6,6 +6,8 @@ import pytest
 from tests.objects import samples
 from tests.objects.validating import problems
 
+from kubetide.embedded.apiserver.rules.hpa import validate_target_group
+
 
 def metric(**fields):
     return samples.hpa(metrics=[fields])
@@ -15,7 +17,18 @@ def scale_down(**rules):
     return samples.hpa(behavior={"scaleDown": rules})
 
 
+def container(name, container):
+    target = {"type": "AverageValue", "averageValue": "1"}
+    source = {"name": name, "container": container, "target": target}
+    return metric(type="ContainerResource", containerResource=source)
+
+
 CASES = [
+    (container("gpu", "a.b"), [
+        'spec.metrics[0].containerResource.name: Invalid value: "gpu": must be a standard resource type or fully qualified',
+        'spec.metrics[0].containerResource.name: Invalid value: "gpu": must be a standard resource for containers',
+        'spec.metrics[0].containerResource.container: Invalid value: "a.b": must not contain dots',
+    ]),
     (samples.hpa(maxReplicas=0, minReplicas=None), [
         "spec.maxReplicas: Required value: must be set and greater than 0",
         "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
@@ -135,3 +148,15 @@ CASES = [
 def test_rules_are_broken_in_the_servers_words(obj, expected):
     """Each rule names its field and says what is wrong as the API server says it."""
     assert problems(obj) == expected
+
+
+def test_a_version_that_was_there_before_may_stay():
+    """It is checked again when kind or version change, not when another object of the same kind is named."""
+
+    def named(**ref):
+        return samples.hpa(scaleTargetRef={"apiVersion": "", "kind": "Deployment", "name": "web", **ref})
+
+    assert validate_target_group(named(name="other"), named()) == []
+    assert [one.field for one in validate_target_group(named(kind="StatefulSet"), named())] == [
+        "spec.scaleTargetRef.apiVersion"
+    ]

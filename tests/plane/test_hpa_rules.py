@@ -99,6 +99,25 @@ SPECS = {
     "resource without a target": resource(type="Value", value="1"),
     "resource with two targets": resource(type="Utilization", averageUtilization=0, averageValue="0"),
     "container without a name": resource("containerResource", type="AverageValue", averageValue="1"),
+    **{
+        f"container with the resource {name}": {
+            "metrics": [
+                {
+                    "type": "ContainerResource",
+                    "containerResource": {"name": name, "container": container, "target": average},
+                }
+                for average in [{"type": "AverageValue", "averageValue": "1"}]
+            ]
+        }
+        for name, container in (
+            ("memory", "app"),
+            ("hugepages-2Mi", "app"),
+            ("example.com/gpu", "App_1"),
+            ("gpu", "-app"),
+            ("-", "app"),
+            ("requests.example.com/gpu", "a.b"),
+        )
+    },
     "window": both_ways(stabilizationWindowSeconds=3601),
     "negative window": both_ways(stabilizationWindowSeconds=-1),
     "select": both_ways(selectPolicy="Fast"),

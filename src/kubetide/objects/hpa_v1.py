@@ -7,7 +7,7 @@ conversion.go; the annotation ``behavior`` has the member names of upstream's in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import field
@@ -15,12 +15,17 @@ from msgspec import field
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.meta import ApiObject
+from kubetide.units.quantity import Quantity, QuantityError
 
 METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"
 CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"
 BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
-_ANNOTATIONS = (METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR)
+_TOLERANCES = (
+    "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+)
+_ANNOTATIONS = (METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR, *_TOLERANCES)
 
 
 class HpaV1Spec(ApiStruct):
@@ -53,11 +58,16 @@ _ORDER = (
 """Members of conditions and of behavior."""
 
 
+def without_v1_annotations(annotations: Mapping[str, Any]) -> Json:
+    """Return annotations without those in which v1 writes what it has no field for: no other version reads or keeps them."""
+    return {name: value for name, value in annotations.items() if name not in _ANNOTATIONS}
+
+
 def v1_of(hpa: Json) -> Json:
     """Return a v2 autoscaler as v1 shows it."""
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
     metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
-    annotations = dict((hpa.get("metadata") or {}).get("annotations") or {})
+    annotations = without_v1_annotations((hpa.get("metadata") or {}).get("annotations") or {})
     others = [_to_v1(metric, "target") for metric in metrics if _cpu_utilization(metric) is None]
     if others:
         annotations[METRICS] = _dumped(others)
@@ -198,13 +208,25 @@ def metric_of_v1(metric: Json, part: str) -> Json:
         if "averageUtilization" in values:
             kind = "Utilization"
         else:
-            kind = "AverageValue" if "averageValue" in values else "Value"
+            by_average = "averageValue" in values and (source != "external" or "value" not in values)
+            kind = "AverageValue" if by_average else "Value"
         values = {"type": kind, **values}
-    if "averageValue" in values:
+    if (
+        "averageValue" in values
+        and (part == "current" or source == "object")
+        and _is_zero(values.get("value"))
+    ):
         # A value that v1 cannot leave out; with an average beside it, the average is meant.
         values.pop("value", None)
     result[part] = values
     return {"type": metric.get("type"), source: result} if source else dict(metric)
+
+
+def _is_zero(value: Any) -> bool:
+    try:
+        return value is not None and Quantity.parse(value).sign() == 0
+    except QuantityError:
+        return False
 
 
 def _in_order(value: Any) -> Any:

@@ -120,7 +120,7 @@ def _label_errors(text: str) -> tuple[str, ...]:
     if len(text.encode()) > 63:
         errors.append(_too_long(63, "characters"))
     if not _LABEL_RE.fullmatch(text):
-        errors.append(_BAD_LABEL)
+        errors.append("must not contain dots" if _SUBDOMAIN_RE.fullmatch(text) else _BAD_LABEL)
     return tuple(errors)
 
 

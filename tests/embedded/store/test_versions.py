@@ -96,6 +96,40 @@ def test_what_v1_has_no_field_for_is_annotated(rest):
     assert read["status"] == {"currentReplicas": 1, "currentCPUUtilizationPercentage": 55}
 
 
+def test_annotations_of_v1_mean_nothing_in_v2(rest):
+    """They are dropped, and so never come back as metrics of an object that is read and written in v1."""
+    body = v1()
+    body["apiVersion"] = "autoscaling/v2"
+    memory = {"type": "Resource", "resource": {"name": "memory", "targetAverageValue": "1Gi"}}
+    tolerance = "autoscaling.alpha.kubernetes.io/scale-up-tolerance"
+    body["metadata"]["annotations"] = {METRICS: json.dumps([memory]), tolerance: "0.5", "mine": "stays"}
+    body["spec"]["metrics"] = [CPU]
+    made = send(rest, "create", HPAS, body=body)
+    assert made["metadata"]["annotations"] == {"mine": "stays"}
+    shown = send(rest, "get", HPAS_V1, "web")
+    assert shown["metadata"]["annotations"] == {"mine": "stays"}
+    send(rest, "replace", HPAS_V1, "web", shown)
+    assert send(rest, "get", HPAS, "web")["spec"]["metrics"] == [CPU]
+
+
+def test_v1_annotations_with_two_targets(rest):
+    """Of an object metric the average counts, with a value beside it that is not 0; of an external one both stand, and are refused."""
+    ref = {"kind": "Service", "name": "main"}
+    about = {"target": ref, "metricName": "hits", "averageValue": "3", "targetValue": "7"}
+    body = v1()
+    body["metadata"]["annotations"] = {METRICS: json.dumps([{"type": "Object", "object": about}])}
+    send(rest, "create", HPAS_V1, body=body)
+    metric = send(rest, "get", HPAS, "web")["spec"]["metrics"][0]["object"]
+    assert metric["target"] == {"type": "AverageValue", "averageValue": "3", "value": "7"}
+    queue = {"metricName": "queue", "targetAverageValue": "3", "targetValue": "7"}
+    body["metadata"] |= {
+        "name": "queue",
+        "annotations": {METRICS: json.dumps([{"type": "External", "external": queue}])},
+    }
+    with pytest.raises(Invalid, match="may not set both"):
+        send(rest, "create", HPAS_V1, body=body)
+
+
 def test_a_patch_in_v1_leaves_the_rest(rest):
     """A merge patch of the v1 target changes that metric; metrics of other types and behavior stay."""
     body = v1()

@@ -24,6 +24,7 @@ from kubetide.embedded.apiserver.defaults.storage import (
     volume_defaults,
 )
 from kubetide.embedded.apiserver.manifests.structure import misfits
+from kubetide.objects.hpa_v1 import without_v1_annotations
 from kubetide.objects.pod_requests import container_requests
 from kubetide.units.quantity import Quantity, QuantityError
 
@@ -293,6 +294,10 @@ def _hpa(obj: Json) -> Json:
                 "scaleDown": _filled(behavior.get("scaleDown"), _SCALE_DOWN),
             },
         }
+    meta = obj.get("metadata") or {}
+    annotations = meta.get("annotations")
+    if annotations and len(kept := without_v1_annotations(annotations)) < len(annotations):
+        obj = {**obj, "metadata": {**meta, "annotations": kept}}
     return {**obj, "spec": spec}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kubetide.embedded.apiserver.rules.resources import container_resource_errors
 from kubetide.objects.field_errors import (
     INVALID,
     FieldError,
@@ -17,6 +18,7 @@ from kubetide.objects.field_errors import (
     required,
     unsupported,
 )
+from kubetide.units.names import dns1123_label_errors
 from kubetide.units.quantity import Quantity, QuantityError
 
 if TYPE_CHECKING:
@@ -50,11 +52,11 @@ def validate_hpa(obj: Json) -> list[FieldError]:
     if least is not None and most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     errors += _target_ref(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+    for index, metric in enumerate(metrics):
+        errors += _metric(metric, f"spec.metrics[{index}]")
     if least == 0 and not any(metric.get("type") in {"Object", "External"} for metric in metrics):
         detail = "must specify at least one Object or External metric to support scaling to zero replicas"
         errors.append(forbidden("spec.metrics", detail))
-    for index, metric in enumerate(metrics):
-        errors += _metric(metric, f"spec.metrics[{index}]")
     behavior = spec.get("behavior") or {}
     for direction in ("scaleUp", "scaleDown"):
         if behavior.get(direction):
@@ -63,10 +65,11 @@ def validate_hpa(obj: Json) -> list[FieldError]:
 
 
 def validate_target_group(obj: Json, old: Json | None) -> list[FieldError]:
-    """Return what is wrong with the target's apiVersion; a reference that was there before may stay."""
+    """Return what is wrong with the target's apiVersion; one that was there before, of the same kind, may stay."""
     ref = (obj.get("spec") or {}).get("scaleTargetRef") or {}
     version = ref.get("apiVersion") or ""
-    if old is not None and ((old.get("spec") or {}).get("scaleTargetRef") or {}) == ref:
+    before = {} if old is None else (old.get("spec") or {}).get("scaleTargetRef") or {}
+    if old is not None and all(before.get(name) == ref.get(name) for name in ("apiVersion", "kind")):
         return []
     if version.count("/") > 1:
         detail = f"unexpected GroupVersion string: {version}"
@@ -114,10 +117,18 @@ def _source(source: Json, at: str, kind: str) -> list[FieldError]:
     """Check what a metric is and its target; upstream leaves the selector of a metric to who reads it."""
     errors = []
     if kind in {"resource", "containerResource"}:
-        if kind == "containerResource" and not source.get("container"):
-            errors.append(required(f"{at}.container", "must specify a container"))
-        if not source.get("name"):
+        name = source.get("name") or ""
+        if not name:
             errors.append(required(f"{at}.name", "must specify a resource name"))
+        if kind == "containerResource":
+            errors += container_resource_errors(name, f"{at}.name") if name else []
+            container = source.get("container") or ""
+            if not container:
+                errors.append(required(f"{at}.container", "must specify a container"))
+            else:
+                errors += [
+                    invalid(f"{at}.container", container, text) for text in dns1123_label_errors(container)
+                ]
     else:
         if kind == "object":
             about = source.get("describedObject") or {}

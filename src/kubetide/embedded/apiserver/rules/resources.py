@@ -76,17 +76,22 @@ def _amounts(values: Json | None, at: str, errors: list[FieldError], *, of_pod: 
     return amounts
 
 
+def container_resource_errors(name: str, field: str) -> list[FieldError]:
+    """Return what is wrong with the name of a resource that a container has."""
+    return _name(name, field, of_pod=False)
+
+
 def _name(name: str, field: str, *, of_pod: bool) -> list[FieldError]:
     errors = [invalid(field, name, text) for text in label_key_errors(name)]
-    if errors:
-        return errors
     if of_pod:
-        if name not in _POD_RESOURCES and not name.startswith(_HUGE_PAGES):
+        if not errors and name not in _POD_RESOURCES and not name.startswith(_HUGE_PAGES):
             errors.append(invalid(field, name, "must be a standard resource for pods"))
     elif "/" in name:
-        if name.startswith("requests."):
+        quota = f"requests.{name}"
+        if "kubernetes.io/" not in name and (name.startswith("requests.") or label_key_errors(quota)):
             errors.append(invalid(field, name, "doesn't follow extended resource name standard"))
     elif name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE_PAGES):
-        errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
+        if not errors:
+            errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
         errors.append(invalid(field, name, "must be a standard resource for containers"))
     return errors
