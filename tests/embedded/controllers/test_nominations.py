@@ -36,7 +36,7 @@ async def nominated(live, name):
 
 
 def test_a_nominated_pod_gets_its_node_before_those_that_came_first():
-    """Another that would fit waits, and takes what is left elsewhere."""
+    """Another that would fit waits, and takes what is left elsewhere; the nomination ends with the binding."""
 
     async def body(live):
         await live.add_nodes("n1", cpu="2", extra=CLOSED)
@@ -49,6 +49,7 @@ def test_a_nominated_pod_gets_its_node_before_those_that_came_first():
         await open_up(live, "n1")
         await live.sleep(15)
         assert await where(live) == {"first": "", "second": "n1"}
+        assert await nominated(live, "second") == ""
         await live.add_nodes("n2", cpu="2")
         await live.sleep(15)
         assert await where(live) == {"first": "n2", "second": "n1"}

@@ -50,7 +50,8 @@ def bind(writer: Writer, pod: Revision, body: Json, options: Options, now: Insta
     meta = pod.metadata
     if sent.get("annotations"):
         meta = {**meta, "annotations": {**(meta.get("annotations") or {}), **sent["annotations"]}}
-    status = json.get("status") or {}
+    # A nomination ends with the binding, so that it misleads nobody later.
+    status = {name: part for name, part in (json.get("status") or {}).items() if name != "nominatedNodeName"}
     scheduled = {"type": "PodScheduled", "status": "True"}
     new = {
         **json,
