@@ -262,6 +262,29 @@ def test_the_first_consumer_decides_where_a_volume_is_made():
     play(body, "volumes", "scheduler")
 
 
+def test_a_pod_whose_volume_is_not_made():
+    """While it waits it is nominated to its node; after ten minutes it is given up, with upstream's words, and tried again."""
+
+    async def body(live):
+        await live.add_nodes("n1")
+        await live.cluster.create(STORAGE_CLASSES, samples.storage_class("late", **LATE))
+        await add_claim(live, storageClassName="late")
+        await add_pod(live, "web", "data")
+        await live.sleep(60)
+        assert (await live.get(PODS, "web")).status.nominated_node_name == "n1"
+        assert await waits_for(live, "web") == ""
+        await live.sleep(9 * 60 + 0.5)
+        web = await live.get(PODS, "web")
+        said = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+        assert pod_condition(web, "PodScheduled").reason == "SchedulerError"
+        assert ("FailedScheduling", said) in await reported(live)
+        assert (await waits_for(live, "web"), web.status.nominated_node_name) == (said, "")
+        await live.sleep(5)
+        assert (await live.get(PODS, "web")).status.nominated_node_name == "n1"
+
+    play(body, "scheduler")
+
+
 def test_two_pods_do_not_get_one_volume():
     """When two pods need the only volume of a zone, one goes to the other zone's volume, and the third waits."""
 

@@ -20,6 +20,9 @@ from kubetide.scheduling.filters.binding_rules import match_static, sort_claims
 from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
 from kubetide.units.time import Duration, Instant, after, minutes
 
+NO_VOLUMES = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+"""What kube-scheduler says of a pod whose claims got no volumes in time."""
+
 _PATIENCE: Duration = minutes(10)
 
 

@@ -102,17 +102,34 @@ class FailureHandler:
         found = await self._preemption(pod, pod_class, why) if why.preempts else _NO_NODE
         if why.claims and not why.preempts:
             found = _same_node(pod)  # what fails in place of preemption leaves the nomination as it is
-        message = why.with_preemption(found.words)
-        try:
-            if patch := refusal_patch(pod, why.reason, message, self._clock.now(), nominated=found.node):
-                pod = await self._cluster.patch(PODS, key[1], patch, namespace=key[0], subresource="status")
-        except NotFound:
+        written = await self._write(pod, why.reason, why.with_preemption(found.words), nominated=found.node)
+        if written is None:
             return
-        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", cut_note(message))
         if found.node:
-            self._nominations.note(key, pod)
+            self._nominations.note(key, written)
         if found.victims:
-            await self._carry_out(found.node, found.victims, pod)
+            await self._carry_out(found.node, found.victims, written)
+
+    async def note_failed_binding(self, pod: Pod, why: str) -> None:
+        """Write the condition and the event of a pod that had a node and could not be bound to it."""
+        await self._write(pod, "SchedulerError", why, nominated="")
+
+    async def nominate(self, pod: Pod, node: str) -> None:
+        """Tell others which node a pod is to have, as its binding takes a while (KEP-5278)."""
+        namespace, name = key_of(pod)
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node}}
+        await self._cluster.patch(PODS, name, patch, namespace=namespace, subresource="status")
+
+    async def _write(self, pod: Pod, reason: str, message: str, *, nominated: str) -> Pod | None:
+        """Write condition and event; return the pod as it is then, None if it is gone."""
+        namespace, name = key_of(pod)
+        try:
+            if patch := refusal_patch(pod, reason, message, self._clock.now(), nominated=nominated):
+                pod = await self._cluster.patch(PODS, name, patch, namespace=namespace, subresource="status")
+        except NotFound:
+            return None
+        await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", cut_note(message))
+        return pod
 
     async def _preemption(self, pod: Pod, pod_class: PodClass, why: Refused) -> _Outcome:
         """Return what preemption comes to for a pod."""

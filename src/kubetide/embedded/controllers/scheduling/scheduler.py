@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubetide.acting import EventWriter, UnreadObjects
-from kubetide.embedded.controllers.scheduling.claim_binding import ClaimBinder, Held
+from kubetide.embedded.controllers.scheduling.claim_binding import NO_VOLUMES, ClaimBinder, Held
 from kubetide.embedded.controllers.scheduling.device_binding import DeviceBinder
 from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
 from kubetide.embedded.controllers.scheduling.device_changes import DeviceChanges
@@ -100,8 +100,7 @@ class Scheduler:
         self._chooser = chooser or PodChooser()
         self._queue = SchedulingQueue()
         self._wake = Wake()
-        self._refused: Recent[PodClass, Refused] = Recent(_MOST_REFUSED)
-        """By class, its last refusal."""
+        self._refused: Recent[PodClass, Refused] = Recent(_MOST_REFUSED)  # by class, its last one
         self.errors = 0
 
     async def run(self) -> None:
@@ -146,7 +145,7 @@ class Scheduler:
         self._wake.clear()
         if self._claims is not None:
             for held in self._claims.overdue(self._clock.now()):
-                self._give_up(held)
+                await self._give_up(held)
 
     # ── what happened ──
 
@@ -188,20 +187,20 @@ class Scheduler:
 
     def _wake_if_claims_help(self, pod_class: PodClass) -> None:
         """Wake the class when it fits now, or when other things are wrong with its claims than were reported."""
-        if self._snapshot.refused_everywhere(pod_class) is None:
+        snapshot, known = self._snapshot, self._refused.get(pod_class)
+        if snapshot.refused_everywhere(pod_class) is None:
             self._wake_if_it_fits(pod_class)
-        elif (known := self._refused.get(pod_class)) and known.message != why_nowhere(
-            self._snapshot, pod_class
-        ):
+        elif known is not None and known.message != why_nowhere(snapshot, pod_class):
             self._wake_class(pod_class)
 
-    def _give_up(self, held: Held) -> None:
+    async def _give_up(self, held: Held) -> None:
         """Take a pod off the node that it was to have: its claims got no volumes."""
         assert self._claims is not None
         self._claims.drop(held.entry.key)
         self._take_off(held.entry.key)
-        _LOG.warning("pod %s: claims got no volumes for node %s in time", held.entry.key, held.node)
         self._queue.retry(held.entry, self._clock.now())
+        if (pod := self._pods.objects.get(held.entry.key)) is not None:
+            await self._failure_handler.note_failed_binding(pod, NO_VOLUMES)
 
     def _namespace_changed(self, key: Key, _old: Namespace | None, new: Namespace | None) -> None:
         labels = dict(self._snapshot.facts.namespaces)
@@ -362,6 +361,7 @@ class Scheduler:
         self._others_may_fit(entry.pod_class)
         self._volumes_changed = True
         try:
+            await self._failure_handler.nominate(pod, node)
             await self._claims.hold(entry, pod, self._snapshot.node(node), self._clock.now())
         except ApiError:
             self._claims.drop(entry.key)
