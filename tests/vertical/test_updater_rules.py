@@ -293,6 +293,19 @@ def test_evictions_wait_for_the_rate_limit_and_end_with_the_loop():
     assert all(isinstance(command, Evict) for command in commands)
 
 
+@pytest.mark.parametrize("mode", ["Recreate", "InPlaceOrRecreate"])
+def test_a_slow_loop_ends_with_its_interval(mode):
+    """Also without a rate limit nothing begins a minute after the loop did; a later loop looks at the pods anew."""
+    found = state([pod(f"web-{number}") for number in range(8)], [vpa(mode)], eviction_tolerance=1.0)
+    commands, result = decide(found, NOW, lambda command: Outcome(after(command.due, seconds(20))))
+    assert [(command.due - NOW) // seconds(1) for command in commands] == [0, 20, 40]
+    assert codes(result, "default/web-3")[-1] == "RateLimited"
+    [counts] = result.counts.values()
+    assert [*counts.failed_evictions, *counts.failed_resizes] == [
+        "EvictionRateLimiterWaitFailed" if mode == "Recreate" else "InPlaceUpdateRateLimiterWaitFailed"
+    ]
+
+
 @given(
     rate=st.floats(0.01, 100),
     burst=st.integers(1, 5),

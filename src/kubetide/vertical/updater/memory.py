@@ -30,9 +30,11 @@ class Limiter(msgspec.Struct):
         """Return when the next action may happen, None when that is after ``deadline``: then nothing is taken.
 
         Args:
-            rate: Actions a second; 0 or less limits nothing.
+            rate: Actions a second; 0 or less limits nothing but the loop's own time: none begins at its end or later.
             burst: How many may happen at once; with 0 and a rate none ever may.
         """
+        if now >= deadline:
+            return None
         if rate <= 0:
             return now
         if burst < 1:

@@ -53,7 +53,7 @@ _SENTENCES: Final = {
     "ResizeUnknown": "the resize is in a state that is not known",
     "ResizeInfeasible": "the node can never hold the resize",
     "InfeasibleBefore": "the same or a smaller resize was infeasible before",
-    "RateLimited": "the rate limit leaves no time in this loop",
+    "RateLimited": "this loop has no time left for it: the rate limit or updater-interval ends it first",
     "Unboosted": "the start is over: the pod got its usual resources back",
     "UnboostFailed": "the start is over, but the pod did not get its usual resources back: {detail}",
 }

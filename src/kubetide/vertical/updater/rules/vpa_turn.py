@@ -61,7 +61,7 @@ _IN_PLACE_MODES = frozenset({IN_PLACE_OR_RECREATE, IN_PLACE})
 
 
 class OutOfTime(Exception):
-    """The rate limit lets nothing more through before the loop must end."""
+    """The loop must end before the rate limit lets anything more through, or has lasted too long already."""
 
 
 @dataclass(slots=True)
@@ -184,7 +184,7 @@ class VpaTurn:
             return False
 
     def _due(self, pod: Pod, *, resize: bool) -> Instant:
-        """Return when the rate limit lets the next action through. Raises: OutOfTime."""
+        """Return when the rate limit lets the next action through, within the time of the loop. Raises: OutOfTime."""
         memory = self.state.memory
         limiter = memory.resizes if resize else memory.evictions
         settings = self.settings
