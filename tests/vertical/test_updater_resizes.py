@@ -7,7 +7,7 @@ import pytest
 from tests.vertical import making
 from tests.vertical.making import NOW, ago, pod, state, vpa
 
-from kubetide.units.time import after, minutes, seconds
+from kubetide.units.time import after, hours, minutes, seconds
 from kubetide.vertical.annotations import boost_annotation
 from kubetide.vertical.gates import FeatureGates
 from kubetide.vertical.updater.decide import decide, play, unboosting
@@ -132,6 +132,22 @@ def test_a_resize_is_waited_for_from_when_it_was_first_seen():
     assert played(deferred, 330) == []
     assert [type(command) for command in played(calm, 340)] == [Resize, Resize]
     assert [type(command) for command in played(deferred, 361)] == [Evict, Evict]
+
+
+def test_a_pod_that_comes_again_under_its_name_is_not_waited_for_anew():
+    """As with upstream the time is that of the name: what a StatefulSet makes anew is evicted at once."""
+    owner = "StatefulSet", "web"
+    views = [making.WorkloadView("StatefulSet", "default", "web", selector="app=web", replicas=2)]
+    more = {"conditions": [resizing(PENDING, "Deferred")], "owner": owner}
+    pods = [pod(f"web-{n}", **more) for n in range(2)]
+    found = state(pods, [vpa("InPlaceOrRecreate", target=owner)], views=views, eviction_tolerance=1.0)
+    assert decide(found, NOW)[0] == []
+    found.settings = msgspec.structs.replace(found.settings, use_admission_controller_status=False)
+    found.apply(making.Delta(gone_pods=[("default", "web-0"), ("default", "web-1")]))
+    assert decide(found, after(NOW, seconds(301)))[0] == []
+    again = [pod(f"web-{n}", metadata={"uid": f"again-{n}"}, **more) for n in range(2)]
+    found.apply(making.Delta(pods=again))
+    assert [type(command) for command in decide(found, after(NOW, hours(2)))[0]] == [Evict, Evict]
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -209,16 +209,19 @@ def test_a_node_that_can_never_hold_a_resize_is_remembered():
     assert len(decide(found, NOW)[0]) == 2
 
 
-def test_deleted_pods_are_forgotten():
-    """Memory does not grow with pods that come and go."""
+def test_deleted_pods_are_forgotten_after_a_day():
+    """Memory does not grow with pods that come and go; a pod of the same name may come soon."""
     conditions = [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]
     pods = [pod(f"web-{number}", conditions=conditions) for number in range(2)]
     found = state(pods, [vpa("InPlaceOrRecreate")], eviction_tolerance=1.0)
     decide(found, NOW)
-    assert sorted(found.memory.attempts) == ["uid-web-0", "uid-web-1"]
-    found.apply(making.Delta(gone_pods=[("default", "web-0")], lease=found.lease))
-    decide(found, NOW)
-    assert sorted(found.memory.attempts) == ["uid-web-1"]
+    assert sorted(found.memory.attempts) == ["default/web-0", "default/web-1"]
+    found.settings = replace(found.settings, use_admission_controller_status=False)
+    found.apply(making.Delta(gone_pods=[("default", "web-0")]))
+    decide(found, after(NOW, hours(24)))
+    assert sorted(found.memory.attempts) == ["default/web-0", "default/web-1"]
+    decide(found, after(NOW, hours(25)))
+    assert sorted(found.memory.attempts) == ["default/web-1"]
 
 
 def test_one_bad_object_never_stops_the_others():

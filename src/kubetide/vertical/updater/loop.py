@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from kubetide.objects.meta import key_of
 from kubetide.units.time import Instant, after
 from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
@@ -46,7 +47,8 @@ def deciding(state: State, now: Instant, result: Result | None = None) -> Loop:
             turn.say("AdmissionStatusInvalid")
             turn.result.skipped = "invalid"
             return turn.result
-    state.memory.keep_only(uid_of(pod) for pod in state.pods.values() if is_live(pod))
+    live = [pod for pod in state.pods.values() if is_live(pod)]
+    state.memory.keep_only(map(uid_of, live), ("/".join(key_of(pod)) for pod in live), now)
     try:
         looked = 0
         for vpa, pods in controlled_pods(state, turn.say):

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kubetide.units.time import Duration, Instant, after, between, minutes
+from kubetide.units.time import Duration, Instant, after, between, hours, minutes
 
 _A_MINUTE = minutes(1)
+_A_DAY = hours(24)
 
 Targets = dict[str, dict[str, str]]
 """Container to resource to quantity."""
@@ -57,7 +58,8 @@ class Memory(msgspec.Struct):
     """What must outlive a loop.
 
     Attributes:
-        attempts: Pod UID to when a resize of the pod was first seen under way; a later resize does not renew it.
+        attempts: Namespace and name of a pod to when a resize of one of that name was first seen under way. Neither a
+            later resize renews it, nor another pod of the name, as a StatefulSet makes it.
         infeasible: Pod UID to the targets in the VPA's status that its node could not hold (mode InPlace).
         evictions, resizes: The two rate limits.
         recent: Evictions of the last minute, time and namespace, where they are limited.
@@ -75,9 +77,12 @@ class Memory(msgspec.Struct):
         self.recent = [one for one in self.recent if abs(between(one[0], now)) < _A_MINUTE]
         return Counter(namespace for _, namespace in self.recent)
 
-    def keep_only(self, uids: Iterable[str]) -> None:
-        """Forget pods that are gone."""
-        live = set(uids)
-        for known in (self.attempts, self.infeasible):
-            for uid in known.keys() - live:
-                del known[uid]
+    def keep_only(self, uids: Iterable[str], names: Iterable[str], now: Instant) -> None:
+        """Forget pods that are gone; a name only after a day, as it may come again (upstream never forgets one)."""
+        if self.infeasible:
+            for uid in self.infeasible.keys() - set(uids):
+                del self.infeasible[uid]
+        old = {name for name, since in self.attempts.items() if between(since, now) > _A_DAY}
+        if old:
+            for name in old - set(names):
+                del self.attempts[name]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from kubetide.objects.meta import Condition
+from kubetide.objects.meta import Condition, key_of
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.objects.vpa import IN_PLACE, PodRecommendation
 from kubetide.units.quantity import Quantity, QuantityError
@@ -105,7 +105,7 @@ def _or_recreate(pod: Pod, group: Group, memory: Memory, now: Instant) -> tuple[
 
 def given_up(pod: Pod, group: Group, memory: Memory, now: Instant) -> str:
     """Return why a resize under way is given up for an eviction, empty while it is waited for."""
-    since = memory.attempts.setdefault(uid_of(pod), now)
+    since = memory.attempts.setdefault("/".join(key_of(pod)), now)
     if not group.has_budget():
         return ""
     # A pending resize says more than one in progress, whichever condition comes first.
