@@ -309,6 +309,23 @@ def test_a_slow_loop_ends_with_its_interval(mode):
     ]
 
 
+def test_no_vpa_waits_for_ever_where_the_rate_limit_ends_every_loop():
+    """What a budget of the cluster refuses uses the rate limit; the next loop begins with another VPA."""
+    views = [
+        WorkloadView("ReplicaSet", "default", name, selector="app=web", replicas=2)
+        for name in ("a", "b", "c")
+    ]
+    pods = [pod(f"{view.name}-{n}", owner=("ReplicaSet", view.name)) for view in views for n in range(2)]
+    vpas = [vpa(name=view.name, target=("ReplicaSet", view.name)) for view in views]
+    found = state(pods, vpas, views=views, eviction_rate_limit=1 / 61, use_admission_controller_status=False)
+
+    def refused(command):
+        return Outcome(command.due, "a PodDisruptionBudget" if command.vpa[1] == "a" else "")
+
+    loops = [pods_of(decide(found, after(NOW, minutes(passed)), refused)[0]) for passed in (0, 2, 4, 6)]
+    assert loops == [["a-0"], ["b-0"], ["c-0"], ["a-0"]]
+
+
 @given(
     rate=st.floats(0.01, 100),
     burst=st.integers(1, 5),

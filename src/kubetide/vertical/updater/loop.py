@@ -6,9 +6,12 @@ then; so the loop yields one command at a time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator
 
-from kubetide.objects.meta import key_of
+from kubetide.objects.meta import Key, key_of
+from kubetide.objects.pod import Pod
+from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.time import Instant, after
 from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
@@ -18,6 +21,7 @@ from kubetide.vertical.updater.rules.vpa_turn import OutOfTime, Turn, VpaTurn
 from kubetide.vertical.updater.state import State
 
 Loop = Generator[Command | Pause, Outcome, Result]
+_Turn = tuple[VerticalPodAutoscaler, list[Pod]]
 
 _AT_ONCE = 500
 """Pods that are looked at between two pauses."""
@@ -49,17 +53,30 @@ def deciding(state: State, now: Instant, result: Result | None = None) -> Loop:
             return turn.result
     live = [pod for pod in state.pods.values() if is_live(pod)]
     state.memory.keep_only(map(uid_of, live), ("/".join(key_of(pod)) for pod in live), now)
+    turns = _in_turn(list(controlled_pods(state, turn.say)), state.memory.served)
+    state.memory.served = None
     try:
         looked = 0
-        for vpa, pods in controlled_pods(state, turn.say):
+        for vpa, pods in turns:
             yield from VpaTurn(turn, vpa, pods).run()
             looked += len(pods)
             if looked >= _AT_ONCE:
                 looked = 0
                 yield Pause()
     except OutOfTime:
-        pass
+        state.memory.served = turn.served
     return turn.result
+
+
+def _in_turn(turns: list[_Turn], served: Key | None) -> list[_Turn]:
+    """Begin after the VPA that was served last where a loop ran out of time, so that none waits for ever.
+
+    Upstream takes VPA objects in the random order of a Go map, to the same end.
+    """
+    if served is None:
+        return turns
+    first = bisect_right(turns, served, key=lambda one: (one[0].metadata.namespace, one[0].metadata.name))
+    return turns[first:] + turns[:first]
 
 
 def unboosting(state: State, now: Instant, result: Result | None = None) -> Loop:

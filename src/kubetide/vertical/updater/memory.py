@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kubetide.objects.meta import Key
 from kubetide.units.time import Duration, Instant, after, between, hours, minutes
 
 _A_MINUTE = minutes(1)
@@ -63,6 +64,7 @@ class Memory(msgspec.Struct):
         infeasible: Pod UID to the targets in the VPA's status that its node could not hold (mode InPlace).
         evictions, resizes: The two rate limits.
         recent: Evictions of the last minute, time and namespace, where they are limited.
+        served: The last VPA whose pods were changed in a loop that ran out of time; None after a whole loop.
     """
 
     attempts: dict[str, Instant] = msgspec.field(default_factory=dict)
@@ -70,6 +72,7 @@ class Memory(msgspec.Struct):
     evictions: Limiter = msgspec.field(default_factory=Limiter)
     resizes: Limiter = msgspec.field(default_factory=Limiter)
     recent: list[tuple[Instant, str]] = msgspec.field(default_factory=list)
+    served: Key | None = None
 
     def evicted_lately(self, now: Instant) -> Counter[str]:
         """Return how many were evicted within the last minute, by namespace; forget older ones."""

@@ -66,13 +66,14 @@ class OutOfTime(Exception):
 
 @dataclass(slots=True)
 class Turn:
-    """What holds during one loop."""
+    """What holds during one loop; ``served`` is the last VPA whose pods it was about to change."""
 
     state: State
     start: Instant
     now: Instant
     deadline: Instant
     result: Result = field(default_factory=Result)
+    served: Key | None = None
 
     def say(self, code: str, pod: Key | None = None, vpa: Key | None = None, detail: str = "") -> None:
         """Note a reason: about the pod, else about the VPA, else about the loop."""
@@ -196,6 +197,7 @@ class VpaTurn:
             failed = self.counts.failed_resizes if resize else self.counts.failed_evictions
             failed.append("InPlaceUpdateRateLimiterWaitFailed" if resize else "EvictionRateLimiterWaitFailed")
             raise OutOfTime
+        self.turn.served = self.key
         return due
 
     # ── resizes ──
