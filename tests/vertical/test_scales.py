@@ -9,6 +9,7 @@ from tests.vertical.making import NOW, pod, state, vpa, workloads
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS
+from kubetide.ports.errors import Forbidden, Unavailable
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
@@ -66,6 +67,39 @@ def test_a_custom_resource_with_an_unreadable_selector_stops_no_other_target():
         assert [command.pod for command in commands] == [("default", "web-0")]
         reasons = {one.subject: one.code for one in result.reasons}
         assert reasons["default/odd"] == "VpaWithoutTarget"
+
+    run_virtual(main, start=NOW)
+
+
+@pytest.mark.parametrize("fault", ["not served", "refused", "no answer"])
+def test_a_target_whose_owner_cannot_be_read_is_left_alone(fault):
+    """Its owner may be scalable, and then the VPA would have to name that: upstream matches no pod either."""
+
+    class Faulty(EmbeddedCluster):
+        async def get_scale(self, *args, **named):
+            if fault == "refused":
+                raise Forbidden("scales are not for you")
+            return await super().get_scale(*args, **named)
+
+        async def kinds(self):
+            if fault == "no answer":
+                raise Unavailable("no discovery now")
+            return await super().kinds()
+
+    async def main(clock):
+        cluster = Faulty(Store(), clock, seed=1)
+        if fault != "not served":
+            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        views = [
+            msgspec.structs.replace(one, owner=(TABS.kind, "tab"), owner_version=TABS.api_version)
+            if one.kind == "Deployment"
+            else one
+            for one in workloads(2)
+        ]
+        found = await ScaleReader(cluster, clock).read([vpa()], {one.key: one for one in views})
+        pods = [pod("web-0"), pod("web-1")]
+        commands, _ = decide(state(pods, [vpa()], views=[*views, *found.changed]), NOW)
+        assert commands == []
 
     run_virtual(main, start=NOW)
 

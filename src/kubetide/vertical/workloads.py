@@ -43,6 +43,7 @@ class WorkloadView(msgspec.Struct, frozen=True, omit_defaults=True):
         replicas: ``spec.replicas``.
         desired, ready: Of a DaemonSet, ``status.desiredNumberScheduled`` and ``status.numberReady``.
         scalable: Whether it has a ``scale`` subresource; of a custom kind, whether it counts as an owner.
+        unreadable: Whether nobody can tell, as ``problem`` says; what it owns then has no topmost owner.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class WorkloadView(msgspec.Struct, frozen=True, omit_defaults=True):
     desired: int = 0
     ready: int = 0
     scalable: bool = False
+    unreadable: bool = False
 
     @property
     def key(self) -> WorkloadKey:
@@ -142,6 +144,8 @@ def topmost(workloads: Workloads, namespace: str, kind: str, name: str) -> tuple
         well_known = here[0] in WELL_KNOWN
         if view is None and well_known:
             raise OwnerProblem(f"{here[0]} {namespace}/{here[1]} does not exist")
+        if view is not None and view.unreadable:
+            raise OwnerProblem(f"{here[0]} {namespace}/{here[1]} cannot be read: {view.problem}")
         if well_known or (view is not None and view.scalable):
             found = here
         here = view.owner if view is not None else None

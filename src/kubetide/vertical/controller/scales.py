@@ -70,9 +70,10 @@ class ScaleReader:
                 ref = _custom_owner(workloads.get((ref.kind, namespace, ref.name)))
             if ref is not None:
                 targets[ref.kind, namespace, ref.name] = ref
-        gone = [key for key in self._read_at if key not in targets]
+        gone = [key for key in self._last if key not in targets]
         for key in gone:
-            del self._read_at[key], self._last[key]
+            self._read_at.pop(key, None)
+            del self._last[key]
         return ReadScales(await self._read_due(targets), gone)
 
     async def _read_due(
@@ -88,8 +89,12 @@ class ScaleReader:
             return []
         try:
             kinds = await self._cluster.kinds()
-        except ApiError:
-            return []
+        except ApiError as error:
+            # What was never read may be anything. The next reading asks for it again.
+            new = [key for key, _ in due if key not in self._last]
+            unread = [WorkloadView(*key, problem=str(error), unreadable=True) for key in new]
+            self._last |= {view.key: view for view in unread}
+            return unread
         views = await in_parallel(due, lambda one: self._scale_of(*one, kinds), limit=_PARALLEL)
         changed = [view for view in views if self._last.get(view.key) != view]
         self._read_at |= {view.key: now for view in views}
@@ -101,14 +106,17 @@ class ScaleReader:
     ) -> WorkloadView:
         group = ref.api_version.rpartition("/")[0]
         kind = next((one for one in kinds if one.kind == ref.kind and one.group == group), None)
-        if kind is None or "scale" not in kind.subresources:
+        if kind is None:
+            problem = f'no matches for kind "{ref.kind}" in group "{group}"'
+            return WorkloadView(*key, problem=problem, unreadable=True)
+        if "scale" not in kind.subresources:
             return WorkloadView(*key, problem=f"{ref.kind} has no scale subresource")
         try:
             scale = await self._cluster.get_scale(kind, ref.name, namespace=key[1])
         except NotFound:
             return WorkloadView(*key, problem=f"{ref.kind} {key[1]}/{ref.name} does not exist")
         except ApiError as error:
-            return WorkloadView(*key, problem=str(error))
+            return WorkloadView(*key, problem=str(error), unreadable=True)
         selector = scale.status.selector
         try:
             Selector.parse(selector)
