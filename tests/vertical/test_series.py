@@ -11,11 +11,12 @@ from tests.vertical.pods_world import START, play
 from tests.vertical.recommender.live import story
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.objects.kinds import VPAS
+from kubetide.objects.kinds import PODS, VPAS
 from kubetide.runtime.series.listening import ListeningRecorder
 from kubetide.runtime.timing.clock import run_virtual
+from kubetide.testing import builders
 from kubetide.units.exposition import Registry
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import before, format_rfc3339, hours, minutes, seconds
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.series import AdmissionSeries
 from kubetide.vertical.admission.settings import Settings as AdmissionSettings
@@ -299,3 +300,57 @@ def test_usage_is_held_against_what_was_recommended():
     third = value_of(scraped.values(), f"{prefix}cpu_recommendations_cores_sum") - recommended
     change = value_of(second, f"{prefix}relative_recommendation_changes_sum", resource="cpu")
     assert change == pytest.approx(third / recommended - 1)
+
+
+def test_changes_of_recommendations_are_counted_for_each_set_of_labels():
+    """As with upstream: pods of other labels have a recommendation of their own, and none before the first pass."""
+    scraped = Scraped()
+    prefix = "vpa_quality_"
+    seen = []
+
+    async def main(world):
+        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
+        await world.begin()
+        await world.run_for(minutes(1.5))
+        body = builders.pod("web-1", labels={"app": "web", "role": "leader"}, cpu="200m")
+        body["spec"]["containers"][0]["name"] = "app"
+        await world.cluster.create(PODS, body, **WHERE)
+        await world.cluster.patch(
+            PODS, "web-1", {"status": {"phase": "Running"}}, subresource="status", **WHERE
+        )
+        world.usage.used["web-1"] = (500, 300_000_000)
+        for _ in range(2):
+            await world.run_for(minutes(1.5))
+            seen.append(scraped.values())
+
+    story(main)
+    changes = [
+        value_of(found, f"{prefix}relative_recommendation_changes_count", resource="cpu") for found in seen
+    ]
+    assert changes == [1, 3]
+    for found in seen:
+        missing = f"{prefix}usage_sample_missing_recommendation_count"
+        assert value_of(found, missing, resource="cpu", is_oom="false") == 2
+
+
+def test_an_oom_that_is_too_old_is_not_held_against_a_recommendation():
+    """Nothing is made of it; one that counts is held against the recommendation by what it made of the need."""
+    scraped = Scraped()
+    counted = []
+
+    async def main(world):
+        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
+        await world.begin()
+        await world.run_for(minutes(1.5))
+        for restarts, ago in ((1, minutes(1)), (2, hours(48))):
+            ended = format_rfc3339(before(world.clock.now(), ago))
+            killed = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": ended}}
+            status = {"name": "app", "restartCount": restarts, "state": {"running": {}}, "lastState": killed}
+            await world.show({"phase": "Running", "containerStatuses": [status]})
+            await world.run_for(minutes(1.5))
+            counted.append(
+                value_of(scraped.values(), "vpa_quality_mem_recommendations_bytes_count", is_oom="true")
+            )
+
+    story(main)
+    assert counted == [1, 1]

@@ -85,7 +85,7 @@ class State:
 
     def apply(self, delta: Delta) -> None:
         """Apply what was gathered since the last pass."""
-        self.at, self.problems, self.sizes = delta.at, [], tuple(delta.sizes)
+        self.at, self.sizes, self.problems, self.containers.oom_samples = delta.at, tuple(delta.sizes), [], []
         if self.checkpoints_collected is None:
             self.checkpoints_collected = delta.at
         # History comes first: what policies say of windows does not hold for it.

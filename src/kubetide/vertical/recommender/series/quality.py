@@ -7,6 +7,7 @@ together, in columns. Source: VPA 1.8.1, pkg/utils/metrics/quality; names, label
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -47,30 +48,27 @@ _UNOBSERVED: Final = -1
 _TRUTHS: Final = ("false", "true")
 
 
-_Amounts = dict[str, tuple[float, float]]
-"""Cores and bytes by container; 0 for nothing."""
-
-_NOTHING: Final = (0.0, 0.0)
+_Cells = Sequence[tuple[str, tuple[int, ...]]]
+"""Containers with the rows of their aggregates."""
 
 
 class _Observed(NamedTuple):
-    """What a VPA was last seen to recommend, for which aggregates, and of how many containers by resource."""
+    """What is known of a VPA.
 
-    status: bytes
+    Attributes:
+        vpa: The entry itself: one of the same name with another selector is another VPA.
+        cells, mode, rows: Its containers when they were last looked at, its update mode, and the aggregates of pods.
+        status, counted: Status and containers of the last pass; empty before the first.
+        counts: By resource, how many aggregates have a recommendation by that status.
+    """
+
+    vpa: Vpa
     cells: object
     mode: str
-    amounts: _Amounts
     rows: tuple[int, ...]
-    counts: tuple[tuple[str, int], ...]
-
-
-class _Rows:
-    """Aggregates that something new is recommended, and what: put into the columns together."""
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.modes: list[int] = []
-        self.amounts: list[tuple[float, float]] = []
+    status: bytes = b""
+    counted: object = None
+    counts: tuple[tuple[str, int], ...] = ()
 
 
 class QualitySeries:
@@ -123,7 +121,8 @@ class QualitySeries:
         )
         self._observed: dict[Key, _Observed] = {}
         self._modes: list[str] = []
-        # By aggregate: the number of the mode of its VPA, and what was recommended, 0 for nothing.
+        # By aggregate: when it was made, the number of the mode of its VPA, and what was recommended last, 0 for nothing.
+        self._made = np.empty(0, np.int64)
         self._mode = np.empty(0, np.int64)
         self._amounts = {resource: np.empty(0) for resource in _RESOURCES}
         # By container: when its last sample was taken.
@@ -145,12 +144,8 @@ class QualitySeries:
             at = np.repeat(samples.times, np.diff(samples.first))[known]
             for resource, amounts in (("cpu", samples.cpu), ("memory", samples.memory)):
                 self._count_usage(state, resource, rows[known], amounts[known], at)
-        for oom in controller.ooms:
-            pod = state.pods.get((oom.namespace, oom.pod))
-            row = None if pod is None else pod.containers.get(oom.container)
-            # What the kill made of the need: the sample that upstream adds.
-            if row is not None and (needed := float(state.containers.oom_peak[row])):
-                self._observe(state, "memory", np.array([row]), np.array([needed]), oom=True)
+        for row, needed in state.containers.oom_samples:
+            self._observe(state, "memory", np.array([row]), np.array([float(needed)]), oom=True)
 
     def _count_usage(
         self, state: State, resource: str, rows: Int64Vector, amounts: Int64Vector, at: Int64Vector
@@ -201,90 +196,105 @@ class QualitySeries:
 
     def _link(self, state: State) -> None:
         """Note which aggregates are whose by now; where several VPAs share one, the last by name counts."""
-        size = len(state.aggregates.count)
-        if len(self._mode) < size:
-            more = size - len(self._mode)
+        self._grow(len(state.aggregates.count))
+        for key, old in list(self._observed.items()):
+            if state.vpas.get(key) is not old.vpa:
+                rows = list(self._observed.pop(key).rows)
+                self._mode[rows] = _UNOBSERVED
+                for known in self._amounts.values():
+                    known[rows] = 0.0
+        changed = []
+        for key, vpa in state.vpas.items():
+            before = self._observed.get(key)
+            if (
+                before is None
+                or before.cells is not state.cells_of(vpa)
+                or before.mode != (vpa.view.mode or "")
+            ):
+                changed.append(vpa)
+                if before is not None:
+                    self._mode[list(before.rows)] = _UNOBSERVED
+        for vpa in sorted(changed, key=lambda vpa: vpa.key):
+            self._note(state, vpa)
+
+    def _grow(self, size: int) -> None:
+        more = size - len(self._mode)
+        if more > 0:
+            never = np.full(more, NEVER, np.int64)
+            self._made = np.concatenate([self._made, never])
             self._mode = np.concatenate([self._mode, np.full(more, _UNOBSERVED, np.int64)])
             for resource, known in self._amounts.items():
                 self._amounts[resource] = np.concatenate([known, np.zeros(more)])
-        for key in self._observed.keys() - state.vpas.keys():
-            self._mode[list(self._observed.pop(key).rows)] = _UNOBSERVED
-        changed = []
-        for key, vpa in state.vpas.items():
-            old, mode, cells = self._observed.get(key), vpa.view.mode or "", state.cells_of(vpa)
-            if old is None or old.cells is not cells or old.mode != mode:
-                changed.append(vpa)
-                if old is not None:
-                    self._mode[list(old.rows)] = _UNOBSERVED
-        observed = _Rows()
-        for vpa in sorted(changed, key=lambda vpa: vpa.key):
-            before = self._observed.get(vpa.key)
-            amounts, status = ({}, b"") if before is None else (before.amounts, before.status)
-            self._note(state, vpa, status, amounts, observed)
-        self._put(observed)
+
+    def _note(self, state: State, vpa: Vpa) -> None:
+        """Note the aggregates of a VPA; samples of containers that it leaves out are not counted."""
+        mode = vpa.view.mode or ""
+        if mode not in self._modes:
+            self._modes.append(mode)
+        number, cells, rows = self._modes.index(mode), state.cells_of(vpa), list[int]()
+        for container, aggregates in cells:
+            live = _live(vpa, aggregates)
+            rows += live
+            policy = container_policy(vpa.view.policy, container)
+            if policy is None or policy.mode != CONTAINER_OFF:
+                self._mode[live] = number
+        # A row may be that of another aggregate by now: nothing was recommended for it yet.
+        new = [row for row in rows if self._made[row] != state.aggregates.created[row]]
+        self._made[new] = state.aggregates.created[new]
+        for known in self._amounts.values():
+            known[new] = 0.0
+        before = self._observed.get(vpa.key)
+        self._observed[vpa.key] = (
+            _Observed(vpa, cells, mode, tuple(rows))
+            if before is None
+            else before._replace(cells=cells, mode=mode, rows=tuple(rows))
+        )
 
     def _take_over(self, controller: RecommenderController) -> None:
-        """Hold what is recommended by now against what was before, and the next samples against it."""
-        state, observed = controller.state, _Rows()
+        """Compare what is recommended by now with what was before, and the next samples with it."""
+        state = controller.state
         made = {(one.namespace, one.name): bytes(one.status) for one in controller.commands.statuses}
         same: Counter[tuple[str, str, str]] = Counter()
         for key in sorted(state.vpas):
             vpa, old = state.vpas[key], self._observed[key]
             status, size = made.get(key, vpa.stored.encoded), size_label(state.pod_count(vpa))
-            if status == old.status:
-                for resource, count in old.counts:
-                    same[resource, old.mode, size] += count
+            cells = state.cells_of(vpa)
+            if status != old.status or old.counted is not cells:
+                counts = self._compare(vpa, cells, status, old.mode, size)
+                self._observed[key] = old._replace(status=status, counted=cells, counts=counts)
                 continue
-            found = _decoder.decode(status).recommendation
-            amounts = {
-                one.container_name: one.amounts() for one in (found and found.container_recommendations) or ()
-            }
-            for container, now in amounts.items():
-                before = old.amounts.get(container, _NOTHING)
-                for resource, new, known in zip(_RESOURCES, now, before, strict=True):
-                    if new and known:
-                        self._changes.observe(new / known - 1.0, resource, old.mode, size)
-            self._note(state, vpa, status, amounts, observed)
-        self._put(observed)
+            for resource, count in old.counts:
+                same[resource, old.mode, size] += count
         for labels, times in same.items():
             self._changes.observe(0.0, *labels, times=times)
 
-    def _note(self, state: State, vpa: Vpa, status: bytes, amounts: _Amounts, observed: _Rows) -> None:
-        """Note what the aggregates of a VPA are recommended; those of containers that it leaves out are none of it."""
-        mode = vpa.view.mode or ""
-        if mode not in self._modes:
-            self._modes.append(mode)
-        number, cells, first = self._modes.index(mode), state.cells_of(vpa), len(observed.rows)
-        for container, rows in cells:
-            policy = container_policy(vpa.view.policy, container)
-            if policy is None or policy.mode != CONTAINER_OFF:
-                observed.rows += rows
-                observed.modes += [number] * len(rows)
-                observed.amounts += [amounts.get(container, _NOTHING)] * len(rows)
-        counts = tuple(
-            (resource, count)
-            for place, resource in enumerate(_RESOURCES)
-            if (count := sum(one[place] > 0 for one in amounts.values()))
-        )
-        self._observed[vpa.key] = _Observed(
-            status, cells, mode, amounts, tuple(observed.rows[first:]), counts
-        )
-
-    def _put(self, observed: _Rows) -> None:
-        if observed.rows:
-            self._mode[observed.rows] = observed.modes
-            for resource, column in zip(_RESOURCES, np.array(observed.amounts).T, strict=True):
-                self._amounts[resource][observed.rows] = column
+    def _compare(
+        self, vpa: Vpa, cells: _Cells, status: bytes, mode: str, size: str
+    ) -> tuple[tuple[str, int], ...]:
+        """Count the changes of each aggregate's recommendation; return how many have one now, by resource."""
+        recommended = _decoder.decode(status).recommendation
+        containers = (recommended and recommended.container_recommendations) or ()
+        amounts = {one.container_name: one.uncapped_target or {} for one in containers}
+        counts: Counter[str] = Counter()
+        for container, aggregates in cells:
+            if container not in amounts:
+                continue
+            live = _live(vpa, aggregates)
+            for resource, known in self._amounts.items():
+                new = 0.0
+                if resource in amounts[container]:
+                    new = _amount(resource, str(amounts[container][resource]))
+                    for before in known[live].tolist():
+                        if before > 0:
+                            self._changes.observe(new / before - 1.0, resource, mode, size)
+                known[live] = new
+                counts[resource] += len(live) if new > 0 else 0
+        return tuple(counts.items())
 
 
 class _Container(ApiStruct):
     container_name: str = ""
     uncapped_target: Quantities | None = None
-
-    def amounts(self) -> tuple[float, float]:
-        """Return what is recommended of each resource, in cores and bytes; 0 for nothing."""
-        found = self.uncapped_target or {}
-        return _amount("cpu", str(found.get("cpu", "0"))), _amount("memory", str(found.get("memory", "0")))
 
 
 class _Recommendation(ApiStruct):
@@ -296,6 +306,12 @@ class _Status(ApiStruct):
 
 
 _decoder = msgspec.json.Decoder(_Status)
+
+
+def _live(vpa: Vpa, rows: Sequence[int]) -> list[int]:
+    """Return the aggregates of pods, without those that checkpoints were loaded into."""
+    loaded = set(vpa.loaded.values())
+    return [row for row in rows if row not in loaded]
 
 
 def _observe(histogram: Histogram, values: Float64Vector, *labels: str) -> None:

@@ -23,6 +23,7 @@ class Containers:
         last_cpu, last_memory: (capacity,) time of the last sample, ns; NEVER before the first.
         window_end: (capacity,) end of the window of memory peaks, ns; NEVER before the first sample.
         peak, oom_peak: (capacity,) greatest usage in the window, and what OOMs made of it, bytes.
+        oom_samples: Row and need in bytes of each OOM that counted in the last pass.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class Containers:
         self.window_end = np.empty(0, np.int64)
         self.peak = np.empty(0, np.int64)
         self.oom_peak = np.empty(0, np.int64)
+        self.oom_samples: list[tuple[int, int]] = []
         self._free: list[int] = []
 
     def add(self, aggregate: int) -> int:
@@ -154,6 +156,7 @@ class Containers:
         used = min(max(memory, int(self.peak[row]), 0), 1 << 62)
         scaled = int(min(used * float(aggregates.bump_ratio[aggregate]), MAX_AMOUNT))
         needed = max(used + int(aggregates.bump_least[aggregate]), scaled)
+        self.oom_samples.append((row, needed))
         one = np.array([row])
         self.add_memory(aggregates, one, np.array([needed]), np.array([at]), oom=True)
         return True
