@@ -283,3 +283,13 @@ def test_a_container_that_is_still_boosted_is_not_resized():
         (Resize, "web-1"),
         (Evict, "web-0"),
     ]
+
+
+def test_a_boost_that_ends_while_the_rate_limit_holds_the_resize_ends_with_it():
+    """What is resized is decided when the turn of the pod comes, not when it was queued."""
+    pods = [pod("web-0"), boosted("web-1", conditions=[ready(seconds(40))])]
+    found = state(pods, [with_boost("InPlaceOrRecreate")], eviction_tolerance=1.0, eviction_rate_limit=1 / 30)
+    first, second = decide(found, NOW)[0]
+    assert (first.pod[1], second.pod[1], second.due) == ("web-0", "web-1", after(NOW, seconds(30)))
+    assert isinstance(second, Resize)
+    assert [mark["op"] for mark in second.annotations] == ["remove", "add"]

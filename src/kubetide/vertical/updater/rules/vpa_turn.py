@@ -258,7 +258,8 @@ class VpaTurn:
     def _ask_resize(self, pod: Pod, *, ends_boost: bool) -> Generator[Command, Outcome, Outcome]:
         """Resize a pod, and end its boosts whose time is up with it; an error if there is nothing to send."""
         due = self._due(pod, resize=True)
-        expired, _ = expired_boosts(pod, self.vpa.spec, self.turn.now)
+        # A boost may end while the resize waits for the rate limit.
+        expired, _ = expired_boosts(pod, self.vpa.spec, due)
         error, patches = "", []
         try:
             recommended = tuple(self._resources(pod).values())
