@@ -165,6 +165,8 @@ def test_a_taint_that_is_refused_is_reported_with_its_error():
         refuse_nodes(world)
         await world.scale("web", 1)
         await world.after(minutes(5))
+        assert "could not be tainted for deletion" in world.controller.health.last_failure
+        world.controller.health.failures = 0
 
     world = play(story, **SHORT)
     failed = next(one for one in world.recorder.reasons if one.code == "DeletionFailed")

@@ -1,51 +1,75 @@
-"""``cluster_autoscaler_errors_total``: calls whose failure ends a tick of upstream's."""
+"""``cluster_autoscaler_errors_total``: calls whose failure makes a tick one that failed."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
-from tests.nodes.live import START
-from tests.runtime.series.reading import read
-from tests.runtime.series.scraped import Scraped
+from tests.nodes.live import SHORT
+from tests.runtime.series.scraped import reported
 
-from kubetide.explain.records import Record
-from kubetide.nodes.decision import AddTaint, Commands, DecreaseTarget, Outcome, Outcomes
+from kubetide.nodes.controller.act import ending_error
+from kubetide.nodes.decision import AddTaint, DecreaseTarget, Outcome
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
-from kubetide.nodes.series import NodesSeries
-from kubetide.runtime.timing.clock import run_virtual
-from kubetide.units.exposition import Registry
+from kubetide.objects.kinds import NODES
+from kubetide.ports.errors import ApiError, CloudError, Forbidden
+from kubetide.units.time import minutes, seconds
 
 WRONG_SIZES = (DecreaseTarget("g", 1, "size"), DecreaseTarget("h", 1, "size"))
 LEAVING = (AddTaint("n1", TO_BE_DELETED, "1", "NoSchedule"),)
 
 
-def record_of(actions, outcome):
-    commands, outcomes = Commands(actions=actions), Outcomes((outcome,) * len(actions))
-    encode = msgspec.json.encode
-    return Record(
-        "nodes", 1, START, commands=msgspec.Raw(encode(commands)), outcomes=msgspec.Raw(encode(outcomes))
-    )
-
-
 @pytest.mark.parametrize(
-    ("actions", "status", "counted"),
+    ("actions", "status", "error"),
     [
-        (WRONG_SIZES, "failed", {"cloudProviderError": 1}),
-        (LEAVING, "failed", {"apiCallError": 1}),
-        (WRONG_SIZES, "ok", {}),
-        (LEAVING, "withheld", {}),
-        ((DecreaseTarget("g", 1, "timeout"),), "failed", {}),
-        ((AddTaint("n1", "other", "1", "NoSchedule"),), "failed", {}),
+        (WRONG_SIZES, "failed", CloudError),
+        (LEAVING, "failed", ApiError),
+        (WRONG_SIZES, "ok", None),
+        (LEAVING, "withheld", None),
+        ((DecreaseTarget("g", 1, "timeout"),), "failed", None),
+        ((AddTaint("n1", "other", "1", "NoSchedule"),), "failed", None),
     ],
 )
-def test_a_tick_counts_once_for_the_calls_that_failed(actions, status, counted):
-    """Those after which upstream goes on do not count."""
+def test_a_call_may_make_the_tick_one_that_failed(actions, status, error):
+    """Calls after whose failure upstream goes on do not."""
+    found = ending_error(actions, (Outcome(status, "no"),) * len(actions))
+    assert error is None if found is None else isinstance(found, error)
 
-    async def main(clock):
-        registry = Registry()
-        series = NodesSeries(registry, Scraped(clock).controller, clock)
-        series.on_record(record_of(actions, Outcome(status, "no")))
-        found = read(registry, "cluster_autoscaler_errors_")
-        assert {key[-1]: value for key, value in found.items() if value} == counted
 
-    run_virtual(main, start=START)
+class Untaintable:
+    """A client that may not taint nodes for deletion."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def replace(self, kind, body, **where):
+        if kind.kind == NODES.kind and any(
+            one["key"] == TO_BE_DELETED for one in body["spec"].get("taints") or ()
+        ):
+            raise Forbidden("no")
+        return await self._inner.replace(kind, body, **where)
+
+
+def test_a_tick_that_cannot_taint_is_counted_and_not_successful():
+    """It counts once whatever the number of nodes, and goes on to its end; the next tick, in cooldown, succeeds."""
+
+    async def story(world):
+        await world.deploy(replicas=3, cpu="1500m")
+        await world.after(minutes(3))
+        await world.scale("web", 0)
+        health = world.controller.health
+        while not health.failures:
+            await world.after(seconds(1))
+        found = world.read()
+        assert found["last_activity", "mainSuccessful"] < found["last_activity", "main"]
+        assert found["errors_total", "apiCallError"] == 1
+        assert "could not be tainted for deletion: no" in health.last_failure
+        assert "scaleDown:" in await world.status()
+        await world.after(seconds(30))
+        found = world.read()
+        assert found["last_activity", "mainSuccessful"] == found["last_activity", "main"]
+        assert found["errors_total", "apiCallError"] == 1
+        health.failures = 0
+
+    reported(story, wrap=Untaintable, **SHORT)

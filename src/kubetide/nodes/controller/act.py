@@ -24,7 +24,7 @@ from kubetide.nodes.decision import (
     Outcomes,
     RemoveTaint,
 )
-from kubetide.nodes.facts.nodes import DELETION_CANDIDATE
+from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, TO_BE_DELETED
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS
@@ -236,6 +236,22 @@ class Actor:
             )
         except NotFound:
             return
+
+
+def ending_error(actions: Sequence[Action], results: Sequence[Outcome]) -> CloudError | ApiError | None:
+    """Return the error of the first call whose failure makes the tick one that failed; None for none.
+
+    Source: Cluster Autoscaler, RunOnce, which returns the errors of sizes that it cannot correct and of nodes that it
+    cannot taint for deletion.
+    """
+    for action, outcome in zip(actions, results, strict=True):
+        if outcome.status != "failed":
+            continue
+        if isinstance(action, DecreaseTarget) and action.why == "size":
+            return CloudError(f"the target of group {action.group} could not be corrected: {outcome.error}")
+        if isinstance(action, AddTaint) and action.key == TO_BE_DELETED:
+            return ApiError(f"node {action.node} could not be tainted for deletion: {outcome.error}")
+    return None
 
 
 def _taints_but(spec: Json, key: str) -> list[Json]:

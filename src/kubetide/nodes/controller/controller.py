@@ -16,7 +16,7 @@ from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
-from kubetide.nodes.controller.act import Actor
+from kubetide.nodes.controller.act import Actor, ending_error
 from kubetide.nodes.controller.events import event_of, spam_filter_of
 from kubetide.nodes.controller.figures import figures_of
 from kubetide.nodes.controller.gather import Gatherer
@@ -196,7 +196,7 @@ class NodesController(BaseLoop):
                 self._hurry()
 
     async def _steps(self) -> None:
-        self._old_enough_at = None
+        self._old_enough_at = self.failure = None
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
@@ -273,6 +273,7 @@ class NodesController(BaseLoop):
         commands = await self._decide(now)
         self.deciding = commands.next_step in _HALFWAY
         outcomes = await self._act(commands.actions)
+        self.failure = self.failure or ending_error(commands.actions, outcomes.results)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
         await self._events.emit_all(map(event_of, (*commands.events, *result.events)))

@@ -6,7 +6,6 @@ What can be seen at any time is in ``node_gauges``.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import get_args
 
 import msgspec
@@ -14,10 +13,8 @@ import msgspec
 from kubetide.explain.records import Record
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.decision import (
-    AddTaint,
     Commands,
     CreateGroup,
-    DecreaseTarget,
     DeleteGroup,
     DeleteInstances,
     DeleteNodes,
@@ -26,7 +23,7 @@ from kubetide.nodes.decision import (
     Outcome,
     Outcomes,
 )
-from kubetide.nodes.facts.nodes import TO_BE_DELETED, readiness
+from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.scale_down.deletion.events import FAILED
 from kubetide.nodes.scale_down.deletion.evictions import GONE
 from kubetide.nodes.series.bill import BillSeries
@@ -74,7 +71,6 @@ class NodesSeries:
         self._demand = DemandSeries(registry)
         self._removals = RemovalSeries(registry)
         self._drains: dict[str, bool] = {}
-        self._cut_short: Counter[str] = Counter()
         self._main: Instant | None = None
         self._last = registry.gauge(f"{PREFIX}last_activity", "When a part last ran.", ("activity",))
         self._errors = registry.counter(f"{PREFIX}errors_total", "Ticks that ended with an error.", ("type",))
@@ -133,7 +129,6 @@ class NodesSeries:
         outcomes = _outcomes.decode(record.outcomes).results
         for action, outcome in zip(commands.actions, outcomes, strict=True):
             self._count_action(state, action, outcome)
-        self._cut_short.update(set(map(_error_of, commands.actions, outcomes)))
         if state.step == "update":
             self._count_failures(state)
             self._bill.update(state, record.now)
@@ -212,7 +207,7 @@ class NodesSeries:
             self._last.set(_unix(health.last_tick), "mainSuccessful")
         of_api = health.failures - health.cloud_failures - health.bugs
         for kind, count in zip(ERRORS, (health.cloud_failures, of_api, health.bugs), strict=False):
-            self._errors.set(count + self._cut_short[kind], kind)
+            self._errors.set(count, kind)
         if controller.deciding:
             return  # what was shown last stands until the state may be read again
         self._gauges.collect(controller.state, self._clock.now())
@@ -220,15 +215,6 @@ class NodesSeries:
         self._templates.collect(controller.state)
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
-
-
-def _error_of(action: object, outcome: Outcome) -> str:
-    """Return the type of the error with which upstream ends a tick as this call failed; empty for calls that it goes on after."""
-    if outcome.status != "failed":
-        return ""
-    if isinstance(action, DecreaseTarget) and action.why == "size":
-        return "cloudProviderError"
-    return "apiCallError" if isinstance(action, AddTaint) and action.key == TO_BE_DELETED else ""
 
 
 def _must_go(state: State, action: EvictPod) -> bool:
