@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, Sequence
 from itertools import groupby
+from typing import Final
 
 import msgspec
 
@@ -41,9 +42,11 @@ from kubetide.ports.errors import (
     NotFound,
     Withheld,
 )
-from kubetide.units.time import Duration
+from kubetide.units.time import Duration, seconds
 
 _PARALLEL = 10
+_DELETING: Final = seconds(3)
+"""After so long no further call of a group is begun in a step, so that ticks come in between: upstream's loop waits for none."""
 Ask = Callable[[AskExpander], Awaitable[tuple[str, ...]]]
 _SKIPPED = Outcome("skipped")
 
@@ -102,15 +105,17 @@ class Actor:
         return results
 
     async def _delete(self, actions: Sequence[DeleteNodes]) -> list[Outcome]:
-        """Make the calls of each group one after another; that one fails stops no other."""
+        """Make the calls of each group one after another; that one fails stops no other. Those of a slow cloud are put off."""
         by_group: dict[str, list[int]] = {}
         for at, action in enumerate(actions):
             by_group.setdefault(action.group, []).append(at)
         results: dict[int, Outcome] = {}
+        until = self._clock.monotonic() + _DELETING
 
         async def of_group(calls: list[int]) -> None:
-            for at in calls:
-                results[at] = await self._do(actions[at])
+            for number, at in enumerate(calls):
+                is_late = number > 0 and self._clock.monotonic() >= until
+                results[at] = _SKIPPED if is_late else await self._do(actions[at])
 
         await in_parallel(list(by_group.values()), of_group, limit=_PARALLEL)
         return [results[at] for at in range(len(actions))]

@@ -85,7 +85,8 @@ def _settle_delete(
 ) -> None:
     memory = state.memory.scale_down
     if not outcome.tried:
-        retry = after(now, RETRY)
+        # A call that was put off, as the cloud is slow, is made in the next step.
+        retry = now if outcome.status == "skipped" else after(now, RETRY)
         memory.deletions[deletion.node] = replace(deletion, phase="ready", until=retry, due=retry)
         return
     if outcome.status == "failed":
