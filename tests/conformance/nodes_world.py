@@ -46,7 +46,7 @@ class Cloud:
     def __init__(self, case: Case) -> None:
         self.name = str(case["provider"].get("comparator", ""))
         if not case["provider"].get("hasInstanceImplemented", True):
-            self.knows_machines = "unknown"
+            self.knows_machines = "former"
         pricing = case["provider"].get("pricing", {})
         prices = pricing.get("nodePricePerHourByInstanceType", {})
         if pricing:

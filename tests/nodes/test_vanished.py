@@ -27,6 +27,19 @@ def test_a_node_whose_machine_is_gone_by_itself_is_in_no_group(knows):
     assert (view.groups["g"].counts.registered, view.total.unready, view.total.being_deleted) == (1, 1, 0)
 
 
+@pytest.mark.parametrize(("knows", "deleted"), [("former", 0), ("groups", 1)])
+def test_the_group_of_a_machine_that_is_gone_may_be_remembered(knows, deleted):
+    """Who remembers it may be able to say of no machine whether it is there: then the node counts as it is, in its group."""
+    world = World(
+        nodes=[node("gone")], groups=[group("g", nodes=["gone"])], settings={"knows_machines": knows}
+    )
+    world.tick()
+    world.change("g", target_size=0, instances=())
+    world.tick(at=minutes(1))
+    counts = world.state.view.groups["g"].counts
+    assert (counts.registered, counts.ready, counts.being_deleted) == (1, 1 - deleted, deleted)
+
+
 @pytest.mark.parametrize("knows", ["any", "existing", "unknown"])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_node_that_was_to_be_deleted_is_gone_with_its_machine(knows, is_known):

@@ -119,14 +119,15 @@ class State:
         """Return the id of the node's group, also just after its instance is deleted; None if it has none.
 
         A node whose machine is gone by itself is in no group, as clouds answer upstream: nothing deletes a machine that
-        there is not. Only what ``knows_machines`` calls ``groups``, as upstream's own test provider, remembers it.
+        there is not. Only what ``knows_machines`` calls ``groups`` or ``former``, as upstream's own test provider, remembers it.
         """
         node = self.nodes.get(node_name)
         if node is None:
             return None
         provider_id = instance_id(node)
         group = self._machines.group_of.get(provider_id)
-        if group is None and (self.settings.knows_machines == "groups" or has_taint(node, TO_BE_DELETED)):
+        remembers = self.settings.knows_machines in {"former", "groups"}
+        if group is None and (remembers or has_taint(node, TO_BE_DELETED)):
             group = self.memory.former_instances.get(provider_id)
         return group if group in self.groups else None
 
@@ -167,7 +168,7 @@ class State:
     def has_instance(self, node_name: str) -> bool:
         """Return whether the cloud still has the node's machine, as far as it can say. Source: Cluster Autoscaler, HasInstance."""
         node, knows = self.nodes[node_name], self.settings.knows_machines
-        is_listed = knows != "unknown" and self._machines.lists(instance_id(node))
+        is_listed = knows not in {"former", "unknown"} and self._machines.lists(instance_id(node))
         if knows == "groups":
             return is_listed
         if not is_listed:

@@ -182,12 +182,13 @@ class GroupCandidate(ApiStruct):
     takes_labels: bool = True
 
 
-KnowsMachines = Literal["any", "existing", "groups", "unknown"]
+KnowsMachines = Literal["any", "existing", "former", "groups", "unknown"]
 """Of which nodes a cloud can say whether their machine is there.
 
 ``any``: of those that its groups list, which have one. ``existing``: the same, and a machine that is being deleted
-counts as gone. ``groups``: of all; what no group lists has no machine. ``unknown``: of none. Of every other node the taint
-for deletion says that its machine is gone.
+counts as gone. ``groups``: of all; what no group lists has no machine. ``unknown``: of none. ``former``: of none either. Of every other
+node the taint for deletion says that its machine is gone. ``groups`` and ``former`` still know of which group a machine
+was that is gone.
 """
 
 

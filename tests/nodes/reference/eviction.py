@@ -57,7 +57,7 @@ def _turns(world: World, pods: list[Json], *, drain: bool) -> list[Turn]:
         turns = [Turn(priority, grace) for priority, grace in pairs]
     else:
         turns = [Turn(2**31 - 1, world.flags.whole("max-graceful-termination-sec"))]
-    for pod in pods:
+    for pod in sorted(pods, key=is_daemon):  # upstream appends those of DaemonSets
         if is_mirror(pod) or (not drain and not is_daemon(pod)):
             continue
         turn = _turn_of(turns, pod["spec"].get("priority") or 0)
