@@ -54,7 +54,7 @@ def test_events_of_many_pods_delay_no_tick():
         await world.deploy("huge", replicas=100, cpu="64")
         await world.after(seconds(8))
         await world.deploy("web", replicas=1, cpu="1500m")
-        await world.after(seconds(10))
+        await world.after(seconds(12))
         assert "Chosen" in {one.code for one in world.recorder.reasons}
         assert len(await world.events("NotTriggerScaleUp")) < 100
         await world.after(seconds(30))
