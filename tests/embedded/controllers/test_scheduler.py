@@ -157,7 +157,7 @@ def test_a_pod_that_was_just_refused_is_tried_again_when_something_helps():
 
 
 def test_pods_of_others_are_left_alone():
-    """Pods with gates wait until the gates are removed, and pods of another scheduler are ignored."""
+    """Pods with gates wait until the gates are removed, as their condition says; pods of another scheduler are ignored."""
 
     async def body(live):
         await live.add_nodes("n1")
@@ -166,6 +166,10 @@ def test_pods_of_others_are_left_alone():
         await live.sleep(30)
         assert await where(live) == {"gated": "", "other": ""}
         assert await said_of(live, "other") is None
+        gated = await said_of(live, "gated")
+        assert (gated.status, gated.reason) == ("False", "SchedulingGated")
+        assert gated.message == "Scheduling is blocked due to non-empty scheduling gates"
+        assert gated.last_transition_time == (await live.get(PODS, "gated")).metadata.creation_timestamp
         await live.patch(PODS, "gated", {"spec": {"schedulingGates": None}})
         await live.sleep(1)
         assert await where(live) == {"gated": "n1", "other": ""}

@@ -40,6 +40,14 @@ _FIRST_STATUS: dict[str, Json] = {
     "resourceclaims.resource.k8s.io": {},
 }
 
+_GATED: Json = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition of a new pod with gates. Source: Kubernetes v1.36, registry/core/pod."""
+
 
 def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
     """Return a new object that is ``readable`` as it is stored. Raises Forbidden, Invalid."""
@@ -59,6 +67,9 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
     json = checked(kind, json)
     if kind.resource == "pods":
         json["status"]["qosClass"] = qos_class(json["spec"])
+        if json["spec"].get("schedulingGates"):
+            gated = {**_GATED, "lastTransitionTime": json["metadata"]["creationTimestamp"]}
+            json["status"]["conditions"] = [gated]
     return json
 
 
