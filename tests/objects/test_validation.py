@@ -90,6 +90,29 @@ CASES = [
         ],
     ),
     (
+        resources(requests={"pods": "1"}),
+        [f'{C0}.resources.requests[pods]: Invalid value: "pods": must be a standard resource for containers'],
+    ),
+    (
+        resources(requests={"hugepages-2Mi": "3Mi"}, limits={"hugepages-2Mi": "3Mi"}),
+        [
+            *(
+                f'{C0}.resources.{part}[hugepages-2Mi]: Invalid value: "3Mi": '
+                "3Mi is not positive integer multiple of hugepages-2Mi"
+                for part in ("limits", "requests")
+            ),
+            f"{C0}.resources: Forbidden: HugePages require cpu or memory",
+        ],
+    ),
+    (
+        samples.pod(resources={"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}),
+        [
+            f'spec.resources.{part}[nvidia.com/gpu]: Unsupported value: "nvidia.com/gpu": '
+            'supported values: "cpu", "hugepages-", "memory"'
+            for part in ("limits", "requests")
+        ],
+    ),
+    (
         resources(requests={"nvidia.com/gpu": 1}),
         [f"{C0}.resources.limits: Required value: Limit must be set for non overcommitable resources"],
     ),

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubetide.objects.field_errors import FieldError, invalid, read_quantity, required
+from kubetide.objects.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    read_quantity,
+    required,
+    unsupported,
+)
 from kubetide.objects.pod_requests import container_requests
 from kubetide.units.names import label_key_errors
-from kubetide.units.quantity import Quantity
+from kubetide.units.quantity import Quantity, QuantityError
 
 if TYPE_CHECKING:
     from kubetide.objects.base import Json
@@ -15,6 +22,20 @@ if TYPE_CHECKING:
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _POD_RESOURCES = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"
+_STANDARD_RESOURCES = frozenset(
+    [f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in _CONTAINER_RESOURCES]
+    + [
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "storage",
+    ]
+    + ["requests.storage", "services.nodeports", "services.loadbalancers"]
+)
 
 
 def check_resources(resources: Json, at: str, *, of_pod: bool = False) -> list[FieldError]:
@@ -39,6 +60,9 @@ def check_resources(resources: Json, at: str, *, of_pod: bool = False) -> list[F
         elif asked > limit:
             detail = f"must be less than or equal to {name} limit of {limit}"
             errors.append(invalid(f"{at}.requests", str(asked), detail))
+    names = {*(resources.get("limits") or ()), *(resources.get("requests") or ())}
+    if any(name.startswith(_HUGE_PAGES) for name in names) and not names & {"cpu", "memory"}:
+        errors.append(forbidden(at, "HugePages require cpu or memory"))
     return errors
 
 
@@ -71,9 +95,20 @@ def _amounts(values: Json | None, at: str, errors: list[FieldError], *, of_pod: 
         if quantity is None:
             continue
         amounts[name] = quantity
+        if name.startswith(_HUGE_PAGES) and not _is_whole_pages(name, quantity):
+            detail = f"{quantity} is not positive integer multiple of {name}"
+            errors.append(invalid(field, str(quantity), detail))
         if ("/" in name or name.startswith(_HUGE_PAGES)) and quantity.exact_milli() % 1000:
             errors.append(invalid(field, str(quantity), "must be an integer"))
     return amounts
+
+
+def _is_whole_pages(name: str, quantity: Quantity) -> bool:
+    try:
+        size = Quantity.parse(name.removeprefix(_HUGE_PAGES))
+    except QuantityError:
+        return False
+    return size.sign() > 0 and size.exact_milli() % 1000 == 0 and quantity.value() % size.value() == 0
 
 
 def container_resource_errors(name: str, field: str) -> list[FieldError]:
@@ -83,15 +118,20 @@ def container_resource_errors(name: str, field: str) -> list[FieldError]:
 
 def _name(name: str, field: str, *, of_pod: bool) -> list[FieldError]:
     errors = [invalid(field, name, text) for text in label_key_errors(name)]
+    if not errors and "/" not in name and not _is_standard(name):
+        errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
     if of_pod:
         if not errors and name not in _POD_RESOURCES and not name.startswith(_HUGE_PAGES):
-            errors.append(invalid(field, name, "must be a standard resource for pods"))
+            errors.append(unsupported(field, name, sorted((*_POD_RESOURCES, _HUGE_PAGES))))
     elif "/" in name:
         quota = f"requests.{name}"
         if "kubernetes.io/" not in name and (name.startswith("requests.") or label_key_errors(quota)):
             errors.append(invalid(field, name, "doesn't follow extended resource name standard"))
     elif name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE_PAGES):
-        if not errors:
-            errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
         errors.append(invalid(field, name, "must be a standard resource for containers"))
     return errors
+
+
+def _is_standard(name: str) -> bool:
+    """Return whether Kubernetes knows the resource at all, if only in quotas."""
+    return name in _STANDARD_RESOURCES or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
