@@ -19,7 +19,16 @@ from kubetide.nodes.registry.view import Counts
 from kubetide.nodes.scale_up.reporting.events import on_status
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import NodeGroup
-from kubetide.units.time import Duration, Instant, after, between, format_duration, minutes, parse_rfc3339
+from kubetide.units.time import (
+    ZERO,
+    Duration,
+    Instant,
+    after,
+    between,
+    format_duration,
+    minutes,
+    parse_rfc3339,
+)
 
 _TIMES: Final = 2
 """A machine is late after this many times what the slowest has taken."""
@@ -83,9 +92,9 @@ def late_text(state: State, group: NodeGroup, one: str, now: Instant) -> str:
 def _limits(state: State, group: NodeGroup) -> tuple[Duration | None, Duration | None]:
     """Return after how long a machine is late to register, and a node to be ready; None for never."""
     times, learned = state.memory.register_times.get(group.id, ()), state.memory.learned.groups.get(group.id)
-    slowest = Duration(0) if learned is None else learned.slowest
+    slowest = ZERO if learned is None else learned.slowest
     return (
-        _limit(max(times, default=Duration(0)), max_provision_time(group, state.settings)),
+        _limit(max(times, default=ZERO), max_provision_time(group, state.settings)),
         _limit(slowest, max_startup_time(group, state.settings)),
     )
 
