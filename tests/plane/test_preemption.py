@@ -26,13 +26,21 @@ PRIORITIES = {"low": -5, "mid": 10, "high": 20, "urgent": 100}
 TOWNS = 40
 
 
+async def create_priorities(cluster):
+    """Create the classes, of which another test may have made some on the same plane, and one that preempts nobody."""
+    bodies = [builders.priority_class(name, value) for name, value in PRIORITIES.items()]
+    polite = builders.priority_class("polite", 10) | {"preemptionPolicy": "Never"}
+    for body in (*bodies, polite):
+        with suppress(AlreadyExists):
+            await cluster.create(PRIORITY_CLASSES, body)
+
+
 def test_the_same_pods_give_way(patient):
     """Towns of three nodes, with pods of several priorities and sizes, some under a budget that lets none go."""
 
     async def main(clock):
         async with HttpCluster(patient.connection, clock) as cluster:
-            for name, value in PRIORITIES.items():
-                await cluster.create(PRIORITY_CLASSES, builders.priority_class(name, value))
+            await create_priorities(cluster)
             return await asyncio.gather(*(Town(cluster, clock, seed).compare() for seed in range(TOWNS)))
 
     found = run_real(main)
@@ -48,12 +56,7 @@ def test_the_same_is_said_where_nobody_gives_way(patient, asks):
     async def main(clock):
         async with HttpCluster(patient.connection, clock) as cluster:
             town = Town(cluster, clock, f"mute-{asks}")
-            for name, value in PRIORITIES.items():
-                with suppress(AlreadyExists):
-                    await cluster.create(PRIORITY_CLASSES, builders.priority_class(name, value))
-            polite = builders.priority_class("polite", 10) | {"preemptionPolicy": "Never"}
-            with suppress(AlreadyExists):
-                await cluster.create(PRIORITY_CLASSES, polite)
+            await create_priorities(cluster)
             taint = [{"key": "town", "effect": "NoSchedule"}]
             for number, (cpu, there) in enumerate(
                 (("6", ("high", "low")), ("6", ("high", "low", "low")), ("6", ("high",)), ("2", ("low",)))

@@ -15,7 +15,7 @@ from kubetide.runtime.timing.clock import run_real
 pytestmark = pytest.mark.slow
 
 # Times, identities, and who wrote what, which is tracked only on demand.
-OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
+OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "managedFields"}
 DRAWN = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
 STATUS = "a status is there once somebody has written it"
@@ -29,7 +29,6 @@ DIFFERENT = {
     ): "the tolerations that each pod gets by default are taken for granted and not written",
     ("Pod", "spec.serviceAccount"): "the plane here runs without what gives pods their account",
     ("Pod", "spec.serviceAccountName"): "the plane here runs without what gives pods their account",
-    ("Pod", "status.conditions"): "that a gate holds a pod is said by the scheduler",
     ("Pod", "spec.containers[].env[].valueFrom.fieldRef.apiVersion"): FINE_PRINT,
     ("Pod", "spec.volumes[].configMap.defaultMode"): FINE_PRINT,
     (
