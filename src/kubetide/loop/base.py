@@ -11,16 +11,12 @@ from kubetide.units.time import Instant
 if TYPE_CHECKING:
     import asyncio
 
-    from kubetide.ports.errors import ApiError, CloudError
-
 
 class BaseLoop:
     """A loop without holds, work between two ticks, or clean-up."""
 
     eager: asyncio.Event | None = None
     """Set to ask for ``early`` at once; cleared when it begins. None for a loop that never asks."""
-    failure: ApiError | CloudError | None = None
-    """Why the last tick counts as failed, though it went on to its end."""
     early_restarts_period = False
     """The tick after an early one keeps its time."""
     ticks_at_once = True

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kubetide.ports.clock import Clock
     from kubetide.ports.cloud import Cloud
     from kubetide.ports.cluster import Cluster
-    from kubetide.ports.errors import ApiError, CloudError
     from kubetide.ports.expander import ExpanderService
     from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource, SeriesSource
     from kubetide.watching import Caches
@@ -68,11 +67,6 @@ class Loop(Protocol):
     @property
     def eager(self) -> asyncio.Event | None:
         """Set to ask for ``early`` at once; cleared when it starts. None for a loop that never asks."""
-        ...
-
-    @property
-    def failure(self) -> ApiError | CloudError | None:
-        """Why the last tick counts as failed, though it went on to its end; None where it does not."""
         ...
 
     @property

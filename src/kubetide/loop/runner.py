@@ -70,8 +70,6 @@ class Runner:
             for runner in self._waits_for:
                 await runner.resting()
             await tick()
-            if loop.failure is not None:
-                raise loop.failure
             loop.health.last_tick = self._clock.now()
         finally:
             self._resting.set()

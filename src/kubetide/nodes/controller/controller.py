@@ -54,6 +54,7 @@ from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import ApiError, CloudError
 from kubetide.ports.expander import ExpanderService, Offer
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
@@ -143,6 +144,8 @@ class NodesController(BaseLoop):
         self._has_acted = False
         """Whether the last tick asked for nodes, began to remove some, or served a ProvisioningRequest."""
         self._old_enough_at: Instant | None = None
+        self._failure: CloudError | ApiError | None = None
+        """Why the tick counts as failed, though it goes on to its end."""
 
     @property
     def period(self) -> Duration:
@@ -161,7 +164,7 @@ class NodesController(BaseLoop):
 
     @property
     def unwritten(self) -> Collection[KnownKey]:
-        """Capacity requests, and templates of buffers, whose last write failed."""
+        """Objects that ask for capacity whose last write failed."""
         return self._writer.unwritten
 
     @property
@@ -194,9 +197,11 @@ class NodesController(BaseLoop):
             # Upstream compares with the start of the loop before the last, so two loops follow at once.
             if self._has_acted or had_acted:
                 self._hurry()
+        if self._failure is not None:
+            raise self._failure
 
     async def _steps(self) -> None:
-        self._old_enough_at = self.failure = None
+        self._old_enough_at = self._failure = None
         delta = await self._gatherer.begin()
         now = self._clock.now()
         self._ticks += 1
@@ -273,7 +278,7 @@ class NodesController(BaseLoop):
         commands = await self._decide(now)
         self.deciding = commands.next_step in _HALFWAY
         outcomes = await self._act(commands.actions)
-        self.failure = self.failure or ending_error(commands.actions, outcomes.results)
+        self._failure = self._failure or ending_error(commands.actions, outcomes.results)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
         await self._events.emit_all(map(event_of, (*commands.events, *result.events)))
