@@ -20,7 +20,7 @@ from kubetide.nodes.registry.failures import (
     time_out,
 )
 from kubetide.nodes.registry.known_nodes import KnownNodes, copied
-from kubetide.nodes.registry.late import late_machines, note_late, note_registered
+from kubetide.nodes.registry.late_nodes import late_machines, note_late, note_registered
 from kubetide.nodes.registry.stock_outs import forget_old_shortages
 from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
 from kubetide.nodes.settings import Settings

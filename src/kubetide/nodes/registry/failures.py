@@ -89,20 +89,29 @@ def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> No
 
 def time_out(state: State, group_id: str, request: ScaleUpRequest, findings: Findings, now: Instant) -> None:
     """End a request whose nodes did not come in time: start a backoff, return an event."""
-    memory, waited = state.memory, between(request.time, now)
+    waited = between(request.time, now)
+    del state.memory.scale_up_requests[group_id]
+    findings.events += scale_up_timed_out(state, group_id, waited)
     message = f"Scale-up timed out for node group {group_id} after {format_duration(waited)}"
-    memory.backoff[group_id] = start_backoff(
+    back_off(state, group_id, "timeout", message, findings, now)
+
+
+def back_off(
+    state: State, group_id: str, error_code: str, message: str, findings: Findings, now: Instant
+) -> None:
+    """Start the backoff of a group whose nodes have not come, of which the cloud says nothing."""
+    memory = state.memory
+    entry = start_backoff(
         memory.backoff.get(group_id),
         now,
         state.settings,
         error_class="Other",
-        error_code="timeout",
+        error_code=error_code,
         error_message=message,
     )
+    memory.backoff[group_id] = entry
     memory.last_failure_of[group_id] = now
-    del memory.scale_up_requests[group_id]
-    duration = format_duration(memory.backoff[group_id].duration)
-    findings.events += scale_up_timed_out(state, group_id, waited)
+    duration = format_duration(entry.duration)
     findings.reasons.append(reason("BackoffStarted", group_id, duration=duration, error=message))
 
 

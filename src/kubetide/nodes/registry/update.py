@@ -6,6 +6,9 @@ that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import (
     Action,
@@ -39,6 +42,12 @@ _STARTING = minutes(10)
 """How long no warning is given while no node is ready."""
 _SETTLING = minutes(1)
 """How long the scheduler may take to use nodes that have joined."""
+_OF_SIZE: Final = {"ok": "SizeFixed", "failed": "SizeNotFixed", "withheld": "SizeFixAdvised"}
+_OF_MACHINE: Final = {
+    "ok": "UnregisteredRemoved",
+    "failed": "UnregisteredNotRemoved",
+    "withheld": "UnregisteredRemovalAdvised",
+}
 
 
 def plan_without_nodes(state: State, message: str, now: Instant) -> Commands:
@@ -117,7 +126,8 @@ def absorb_update(
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
             events += _absorb_cleanup(state, action, outcome)
         elif isinstance(action, DecreaseTarget):
-            reasons += _size_reasons(action, outcome)
+            if action.why == "size":
+                reasons += _outcome_reasons(_OF_SIZE, action.group, outcome, delta=action.delta)
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
             elif action.why == "timeout" and outcome.tried:
@@ -127,7 +137,8 @@ def absorb_update(
                 state.drop_instances(action.group, action.provider_ids)
                 cleaned = cleaned or action.why == "failed"
             if action.why == "unregistered":
-                reasons += _removal_reasons(action, outcome)
+                for one in action.provider_ids:
+                    reasons += _outcome_reasons(_OF_MACHINE, action.group, outcome, instance=one)
                 events += unregistered_deleted(state, action, outcome)
     if cleaned and state.view is not None:
         # As upstream, once failed machines were deleted; other calls count from the next tick on.
@@ -135,37 +146,15 @@ def absorb_update(
     return events, reasons
 
 
-def _size_reasons(action: DecreaseTarget, outcome: Outcome) -> list[Reason]:
-    """Return what came of correcting a target; nothing of one that is lowered as a request timed out."""
-    if action.why != "size":
+def _outcome_reasons(
+    codes: Mapping[str, str], group: str, outcome: Outcome, **fields: str | int
+) -> list[Reason]:
+    """Return what came of a repair, by the code of its status; nothing of one that was not tried."""
+    code = codes.get(outcome.status)
+    if code is None:
         return []
-    match outcome.status:
-        case "ok":
-            return [reason("SizeFixed", action.group, delta=action.delta)]
-        case "failed":
-            return [reason("SizeNotFixed", action.group, delta=action.delta, error=outcome.error)]
-        case "withheld":
-            return [reason("SizeFixAdvised", action.group, delta=action.delta)]
-        case "skipped":
-            return []
-
-
-def _removal_reasons(action: DeleteInstances, outcome: Outcome) -> list[Reason]:
-    match outcome.status:
-        case "ok":
-            return [reason("UnregisteredRemoved", action.group, instance=one) for one in action.provider_ids]
-        case "failed":
-            return [
-                reason("UnregisteredNotRemoved", action.group, instance=one, error=outcome.error)
-                for one in action.provider_ids
-            ]
-        case "withheld":
-            return [
-                reason("UnregisteredRemovalAdvised", action.group, instance=one)
-                for one in action.provider_ids
-            ]
-        case "skipped":
-            return []
+    error = {"error": outcome.error} if outcome.status == "failed" else {}
+    return [reason(code, group, **fields, **error)]
 
 
 def _absorb_cleanup(state: State, action: RemoveTaint, outcome: Outcome) -> list[EventRecord]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.nodes.explain.waiting.node_fit import refusal_on
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.registry.arrivals import expected_arrival
-from kubetide.nodes.registry.late import late_text
+from kubetide.nodes.registry.late_nodes import late_text
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of

@@ -13,8 +13,13 @@ from typing import Final
 
 from kubetide.nodes.memory import MOST_JOINS
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.backoff import start_backoff
-from kubetide.nodes.registry.failures import Findings, is_zero_or_max, max_provision_time, max_startup_time
+from kubetide.nodes.registry.failures import (
+    Findings,
+    back_off,
+    is_zero_or_max,
+    max_provision_time,
+    max_startup_time,
+)
 from kubetide.nodes.registry.view import Counts
 from kubetide.nodes.scale_up.reporting.events import on_status
 from kubetide.nodes.state import State
@@ -57,7 +62,7 @@ def late_machines(state: State, group: NodeGroup, counts: Counts, now: Instant) 
 
 
 def note_late(state: State, counts: dict[str, Counts], findings: Findings, now: Instant) -> None:
-    """Report machines that have become late; back off a group in which one is that was bought instead of another."""
+    """Report machines that have become late; back a group off whose machine is late though it was bought to replace another."""
     if not state.settings.replace_late_nodes:
         return
     memory = state.memory
@@ -70,12 +75,14 @@ def note_late(state: State, counts: dict[str, Counts], findings: Findings, now: 
         if not late:
             continue
         memory.late[group_id] = late
-        for one in (one for one in mine.late if one not in known):
+        for one in mine.late:
+            if one in known:
+                continue
             text = late_text(state, group, one, now)
             findings.reasons.append(reason("MachineLate", group_id, why=text))
             findings.events += on_status(state, "Warning", "NodeLate", f"Node group {group_id}: {text}")
             if any(known[other] <= _since(state, one) for other in late if other in known):
-                _back_off(state, group_id, text, findings, now)
+                back_off(state, group_id, "late", text, findings, now)
 
 
 def late_text(state: State, group: NodeGroup, one: str, now: Instant) -> str:
@@ -116,18 +123,3 @@ def _since(state: State, one: str) -> Instant:
     created = node.metadata.creation_timestamp
     assert created is not None, "a node without it is not starting"
     return parse_rfc3339(created)
-
-
-def _back_off(state: State, group_id: str, text: str, findings: Findings, now: Instant) -> None:
-    entry = start_backoff(
-        state.memory.backoff.get(group_id),
-        now,
-        state.settings,
-        error_class="Other",
-        error_code="late",
-        error_message=text,
-    )
-    state.memory.backoff[group_id] = entry
-    state.memory.last_failure_of[group_id] = now
-    duration = format_duration(entry.duration)
-    findings.reasons.append(reason("BackoffStarted", group_id, duration=duration, error=text))
