@@ -175,13 +175,13 @@ def _predicates(case: Case) -> str | None:
     }
     # What FailedScheduling would count must add up to the reasons of the single nodes.
     required["counts"] = _counted(required["reasons"])
-    survey = snapshot.survey(pod_class)
-    found["counts"] = survey.reasons
+    diagnosis = snapshot.diagnose(pod_class)
+    found["counts"] = diagnosis.reasons
     # So must the nodes that preemption looks at.
-    required["removable"] = sorted(
+    required["resolvable"] = sorted(
         name for name, one in required["reasons"].items() if one.get("code") == UNSCHEDULABLE
     )
-    found["removable"] = sorted(name for name, can in zip(names, survey.removable, strict=True) if can)
+    found["resolvable"] = sorted(name for name, can in zip(names, diagnosis.resolvable, strict=True) if can)
     if not expect.get("anyNodeError"):
         row = snapshot.first_fit(pod_class, FIRST_START, snapshot.unschedulable)
         found["anyNode"] = names[row] if row >= 0 else None

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kubetide.cluster import HttpCluster
-from kubetide.embedded.controllers.scheduling.preemption import Preemption, Refusals, find_preemption
+from kubetide.embedded.controllers.scheduling.preemption import NoCandidates, Preemption, find_preemption
 from kubetide.embedded.controllers.scheduling.why_nowhere import nobody_preempted, refused
 from kubetide.objects.kinds import NODES, PDBS, PODS, PRIORITY_CLASSES
 from kubetide.objects.meta import key_of
@@ -82,7 +82,7 @@ def test_the_same_is_said_where_nobody_gives_way(patient, asks):
             made = await cluster.create(PODS, body, namespace="default")
             why = refused(snapshot, classify(made), fits=False)
             found = find_preemption(snapshot, classify(made), PRIORITIES["mid"], pods=pods, budgets=())
-            assert isinstance(found, Refusals)
+            assert isinstance(found, NoCandidates)
             ours = "not eligible due to preemptionPolicy=Never."
             if asks != "polite":
                 ours = nobody_preempted(why, found.reasons)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubetide.scheduling.columns.rows import Rows
-from kubetide.scheduling.filters.base import Filter, GradedFilter, WholesaleFilter
+from kubetide.scheduling.filters.base import Filter, UnresolvableFilter, WholesaleFilter
 from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.filters.registry import (
     NODE_AFFINITY,
@@ -22,16 +22,16 @@ from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.units.vectors import BoolVector
 
 
-class Survey(NamedTuple):
+class Diagnosis(NamedTuple):
     """What all nodes say of a class.
 
     Attributes:
         reasons: Counted reasons of the first failing plugin of each node, in the plugins' order.
-        removable: (rows,), True where the removal of pods could help: the refusal's code is ``UNSCHEDULABLE``.
+        resolvable: (rows,), True where the removal of pods could help: the refusal's code is ``UNSCHEDULABLE``.
     """
 
     reasons: dict[str, int]
-    removable: BoolVector
+    resolvable: BoolVector
 
 
 class _Named(NamedTuple):
@@ -76,14 +76,14 @@ def amounts_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None
     return NODE_RESOURCES_FIT.refuse(pod_class, rows, row)
 
 
-def survey(pod_class: PodClass, rows: Rows) -> Survey:
+def diagnose(pod_class: PodClass, rows: Rows) -> Diagnosis:
     """Return the counted reasons of all nodes, and on which of them the removal of pods could help."""
     everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
         reasons = dict.fromkeys(everywhere.reasons, rows.n) if rows.n else {}
-        return Survey(reasons, np.full(rows.n, everywhere.code == UNSCHEDULABLE, np.bool_))
+        return Diagnosis(reasons, np.full(rows.n, everywhere.code == UNSCHEDULABLE, np.bool_))
     counts: dict[str, int] = {}
-    left, removable = np.ones(rows.n, np.bool_), np.zeros(rows.n, np.bool_)
+    left, resolvable = np.ones(rows.n, np.bool_), np.zeros(rows.n, np.bool_)
     named = _named(pod_class, rows)
     if named is not None:
         left[:] = False
@@ -99,25 +99,25 @@ def survey(pod_class: PodClass, rows: Rows) -> Survey:
         for reason, mask in found:
             of_reason = mask & left
             _count(counts, reason, int(np.count_nonzero(of_reason)))
-            _note_removable(plugin, pod_class, rows, of_reason & ~failed, removable)
+            _note_resolvable(plugin, pod_class, rows, of_reason & ~failed, resolvable)
             failed |= mask
         left &= ~failed
-    return Survey(counts, removable)
+    return Diagnosis(counts, resolvable)
 
 
-def _note_removable(
-    plugin: Filter, pod_class: PodClass, rows: Rows, refused: BoolVector, removable: BoolVector
+def _note_resolvable(
+    plugin: Filter, pod_class: PodClass, rows: Rows, refused: BoolVector, resolvable: BoolVector
 ) -> None:
     """Note on which of the nodes that a plugin refuses for one reason the removal of pods could help."""
     at = np.flatnonzero(refused)
     if not len(at):
         return
-    if isinstance(plugin, GradedFilter):
-        removable[at] = ~plugin.unresolvable(pod_class, rows)[at]
+    if isinstance(plugin, UnresolvableFilter):
+        resolvable[at] = ~plugin.unresolvable(pod_class, rows)[at]
         return
     # A reason has the same code on every node.
     refusal = plugin.refuse(pod_class, rows, int(at[0]))
-    removable[at] = refusal is not None and refusal.code == UNSCHEDULABLE
+    resolvable[at] = refusal is not None and refusal.code == UNSCHEDULABLE
 
 
 def refusals_by_plugin(pod_class: PodClass, rows: Rows) -> dict[str, dict[str, Refusal]]:

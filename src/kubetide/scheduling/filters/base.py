@@ -44,8 +44,8 @@ class WholesaleFilter(Protocol):
 
 
 @runtime_checkable
-class GradedFilter(Filter, Protocol):
-    """Refuses nodes with one code or another for the same reason; of all other filters a reason has one code."""
+class UnresolvableFilter(Filter, Protocol):
+    """Refuses some nodes as unschedulable and others as unresolvable for the same reason; with any other filter a reason has one code."""
 
     def unresolvable(self, pod: PodClass, rows: Rows) -> BoolVector:
         """Return (rows,): of the nodes that the filter refuses, those on which the removal of pods cannot help."""

@@ -296,11 +296,11 @@ class Snapshot:
 
         The order is that of the plugins; nodes with several reasons count in each of them.
         """
-        return self.survey(pod_class).reasons
+        return self.diagnose(pod_class).reasons
 
-    def survey(self, pod_class: PodClass) -> explain.Survey:
+    def diagnose(self, pod_class: PodClass) -> explain.Diagnosis:
         """Return what ``refusals`` does, and on which nodes the removal of pods could help."""
-        return explain.survey(pod_class, self._store.compacted())
+        return explain.diagnose(pod_class, self._store.compacted())
 
     def refusals_by_plugin(self, pod_class: PodClass) -> dict[str, dict[str, Refusal]]:
         """Return every plugin's rejections independently: plugin to node name (``*``: all nodes) to rejection."""

@@ -148,7 +148,7 @@ class FailureHandler:
         if isinstance(found, Preemption):
             return _Outcome(found.node, found.victims)
         # The snapshot may have changed since the pod was refused.
-        now = why._replace(nodes=len(self._snapshot), removable=found.nodes)
+        now = why._replace(nodes=len(self._snapshot), resolvable=found.nodes)
         return _Outcome("", words=nobody_preempted(now, found.reasons))
 
     async def _never_preempts(self, pod: Pod) -> bool:

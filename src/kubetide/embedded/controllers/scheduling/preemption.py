@@ -33,7 +33,7 @@ class Preemption(NamedTuple):
     victims: tuple[Pod, ...] = ()
 
 
-class Refusals(NamedTuple):
+class NoCandidates(NamedTuple):
     """Why no pods give way.
 
     Attributes:
@@ -58,14 +58,14 @@ def find_preemption(
     *,
     pods: Mapping[Key, Pod],
     budgets: Collection[PodDisruptionBudget],
-) -> Preemption | Refusals:
+) -> Preemption | NoCandidates:
     """Return the node on which preemption does least harm, or why it helps nowhere.
 
     Args:
         snapshot: With no pods but those on nodes, and those nominated that the pod may not displace; unchanged afterwards.
         pods: The pods as they are now.
     """
-    rows = np.flatnonzero(snapshot.survey(pod_class).removable).tolist()
+    rows = np.flatnonzero(snapshot.diagnose(pod_class).resolvable).tolist()
     names = [snapshot.node_names[row] for row in rows]
     enough = max(_MIN_CANDIDATE_NODES, len(names) * _MIN_CANDIDATE_NODES_PERCENT // 100)
     found: list[_Candidate] = []
@@ -84,7 +84,7 @@ def find_preemption(
         if len(found) >= enough and any(not one.violations for one in found):
             break
     if not found:
-        return Refusals(len(names), reasons)
+        return NoCandidates(len(names), reasons)
     best = min(found, key=_harm)
     # Of equals the one whose most important victims started last.
     equal = [one for one in found if _harm(one) == _harm(best)]

@@ -35,7 +35,7 @@ class Refused(NamedTuple):
         reason: Of its condition.
         message: Of its condition, without what PostFilter plugins add to it.
         nodes: How many there are.
-        removable: On how many of them the removal of pods could help.
+        resolvable: On how many of them the removal of pods could help.
         claims: What the plugin of device claims adds, before preemption does.
         preempts: Whether other pods may be preempted for it.
         gated: Whether it is not tried at all, and nothing is written: its claims for devices are not there.
@@ -45,7 +45,7 @@ class Refused(NamedTuple):
     reason: str
     message: str
     nodes: int = 0
-    removable: int = 0
+    resolvable: int = 0
     claims: str = ""
     preempts: bool = False
     gated: bool = False
@@ -90,13 +90,13 @@ def refused(snapshot: Snapshot, pod_class: PodClass, *, fits: bool) -> Refused |
     if everywhere is not None and everywhere.phase == "PreFilter":
         message = f"0/{nodes} nodes are available: {', '.join(everywhere.reasons)}."
         return Refused(version, "Unschedulable", message, nodes, claims=_NO_STATE)
-    survey = snapshot.survey(pod_class)
+    diagnosis = snapshot.diagnose(pod_class)
     return Refused(
         version,
         "Unschedulable",
-        refusal_message(nodes, survey.reasons),
+        refusal_message(nodes, diagnosis.reasons),
         nodes,
-        int(np.count_nonzero(survey.removable)),
+        int(np.count_nonzero(diagnosis.resolvable)),
         _said_of_claims(snapshot, pod_class),
         preempts=True,
     )
@@ -128,8 +128,8 @@ def nobody_preempted(why: Refused, reasons: Mapping[str, int] | None = None) -> 
 
     Source: kube-scheduler 1.36, framework/preemption.
     """
-    said = {NO_VICTIMS: why.removable} if reasons is None else dict(reasons)
-    said[_NO_HELP] = why.nodes - why.removable
+    said = {NO_VICTIMS: why.resolvable} if reasons is None else dict(reasons)
+    said[_NO_HELP] = why.nodes - why.resolvable
     return refusal_message(why.nodes, {reason: count for reason, count in said.items() if count})
 
 
