@@ -15,7 +15,8 @@ from kubetide.runtime.timing.clock import run_real
 pytestmark = pytest.mark.slow
 
 # Times, identities, and who wrote what, which is tracked only on demand.
-OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "managedFields"}
+OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
+TIMES = {"lastTransitionTime"}
 DRAWN = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
 STATUS = "a status is there once somebody has written it"
@@ -130,8 +131,12 @@ def differences(one, other, path=""):
     """Yield the paths at which two JSON values differ; items of lists count as one."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other} - OF_THE_RUN):
-            if key not in DRAWN:
-                yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else key)
+            if key in DRAWN:
+                continue
+            a, b = one.get(key), other.get(key)
+            if key in TIMES:  # of the run, but set by both or by none
+                a, b = bool(a), bool(b)
+            yield from differences(a, b, f"{path}.{key}" if path else key)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for a, b in zip(one, other, strict=True):
             yield from differences(a, b, f"{path}[]")

@@ -136,9 +136,7 @@ def test_recommendations_that_are_shown_are_bounded(monkeypatch):
     monkeypatch.setattr(recommender_series, "MOST_CONTAINERS", 0)
 
     async def main(world):
-        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
-        await world.begin()
-        await world.run_for(minutes(1.5))
+        await begin(world, scraped)
         found = scraped.values()
         assert found["kubetide_recommender_recommendations_left_out"] == 1
         assert not any("kubetide_recommender_recommendation{" in name for name in found)
@@ -265,6 +263,13 @@ def test_sizes_are_powers_of_two():
     ]
 
 
+async def begin(world, scraped):
+    """Let the recommender make its first recommendation, with its series scraped."""
+    scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
+    await world.begin()
+    await world.run_for(minutes(1.5))
+
+
 def test_usage_is_held_against_what_was_recommended():
     """A sample before there is a recommendation misses one; later ones count by how far off it was."""
     scraped = Scraped()
@@ -272,9 +277,7 @@ def test_usage_is_held_against_what_was_recommended():
     seen = []
 
     async def main(world):
-        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
-        await world.begin()
-        await world.run_for(minutes(1.5))
+        await begin(world, scraped)
         seen.append(scraped.values())
         world.usage.used = {"web-0": (760, 450_000_000)}
         await world.run_for(minutes(1))
@@ -309,9 +312,7 @@ def test_changes_of_recommendations_are_counted_for_each_set_of_labels():
     seen = []
 
     async def main(world):
-        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
-        await world.begin()
-        await world.run_for(minutes(1.5))
+        await begin(world, scraped)
         body = builders.pod("web-1", labels={"app": "web", "role": "leader"}, cpu="200m")
         body["spec"]["containers"][0]["name"] = "app"
         await world.cluster.create(PODS, body, **WHERE)
@@ -339,9 +340,7 @@ def test_an_oom_that_is_too_old_is_not_held_against_a_recommendation():
     counted = []
 
     async def main(world):
-        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
-        await world.begin()
-        await world.run_for(minutes(1.5))
+        await begin(world, scraped)
         for restarts, ago in ((1, minutes(1)), (2, hours(48))):
             ended = format_rfc3339(before(world.clock.now(), ago))
             killed = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": ended}}

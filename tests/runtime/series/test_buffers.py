@@ -63,6 +63,14 @@ class Refusing:
         return await self._cluster.patch(kind, name, body, **arguments)
 
 
+async def create_buffer(world):
+    """Create a buffer whose PodTemplate is not there."""
+    for body in definitions():
+        await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+    spare = {"metadata": {"name": "spare"}, "spec": {"podTemplateRef": {"name": "none"}, "replicas": 1}}
+    await world.cluster.create(CAPACITY_BUFFERS, spare, namespace="default")
+
+
 def test_a_buffer_whose_status_cannot_be_written_is_not_up_to_date():
     """As upstream, a new buffer stays new until its status is written."""
     refused = [CAPACITY_BUFFERS]
@@ -73,10 +81,7 @@ def test_a_buffer_whose_status_cannot_be_written_is_not_up_to_date():
         return unix(world.clock.now()) - oldest
 
     async def story(world):
-        for body in definitions():
-            await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
-        spare = {"metadata": {"name": "spare"}, "spec": {"podTemplateRef": {"name": "none"}, "replicas": 1}}
-        await world.cluster.create(CAPACITY_BUFFERS, spare, namespace="default")
+        await create_buffer(world)
         await world.after(minutes(5))
         assert age(world) == 300
         refused.clear()
@@ -106,10 +111,7 @@ def test_each_tick_looks_at_all_buffers(enabled):
     """The loop's series have the last tick's time where the loop has buffers to look after."""
 
     async def story(world):
-        for body in definitions():
-            await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
-        spare = {"metadata": {"name": "spare"}, "spec": {"podTemplateRef": {"name": "none"}, "replicas": 1}}
-        await world.cluster.create(CAPACITY_BUFFERS, spare, namespace="default")
+        await create_buffer(world)
         await world.after(seconds(123))
         found = world.read()
         ticked = found["last_activity", "autoscaling"]
