@@ -7,7 +7,7 @@ that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from itertools import chain
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import (
@@ -42,12 +42,6 @@ _STARTING = minutes(10)
 """How long no warning is given while no node is ready."""
 _SETTLING = minutes(1)
 """How long the scheduler may take to use nodes that have joined."""
-_OF_SIZE: Final = {"ok": "SizeFixed", "failed": "SizeNotFixed", "withheld": "SizeFixAdvised"}
-_OF_MACHINE: Final = {
-    "ok": "UnregisteredRemoved",
-    "failed": "UnregisteredNotRemoved",
-    "withheld": "UnregisteredRemovalAdvised",
-}
 
 
 def plan_without_nodes(state: State, message: str, now: Instant) -> Commands:
@@ -126,8 +120,7 @@ def absorb_update(
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
             events += _absorb_cleanup(state, action, outcome)
         elif isinstance(action, DecreaseTarget):
-            if action.why == "size":
-                reasons += _outcome_reasons(_OF_SIZE, action.group, outcome, delta=action.delta)
+            reasons += _size_reasons(action, outcome)
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
             elif action.why == "timeout" and outcome.tried:
@@ -137,13 +130,28 @@ def absorb_update(
                 state.drop_instances(action.group, action.provider_ids)
                 cleaned = cleaned or action.why == "failed"
             if action.why == "unregistered":
-                for one in action.provider_ids:
-                    reasons += _outcome_reasons(_OF_MACHINE, action.group, outcome, instance=one)
+                reasons += _removal_reasons(action, outcome)
                 events += unregistered_deleted(state, action, outcome)
     if cleaned and state.view is not None:
         # As upstream, once failed machines were deleted; other calls count from the next tick on.
         recalculate(state, state.view)
     return events, reasons
+
+
+def _size_reasons(action: DecreaseTarget, outcome: Outcome) -> list[Reason]:
+    """Return what came of correcting a target; nothing of one that is lowered as a request timed out."""
+    codes = {"ok": "SizeFixed", "failed": "SizeNotFixed", "withheld": "SizeFixAdvised"}
+    return _outcome_reasons(codes if action.why == "size" else {}, action.group, outcome, delta=action.delta)
+
+
+def _removal_reasons(action: DeleteInstances, outcome: Outcome) -> list[Reason]:
+    codes = {
+        "ok": "UnregisteredRemoved",
+        "failed": "UnregisteredNotRemoved",
+        "withheld": "UnregisteredRemovalAdvised",
+    }
+    found = (_outcome_reasons(codes, action.group, outcome, instance=one) for one in action.provider_ids)
+    return list(chain.from_iterable(found))
 
 
 def _outcome_reasons(
