@@ -36,6 +36,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CONFIG_MAPS, NODES, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
 from kubetide.ports.clock import Clock
+from kubetide.ports.errors import ApiError, CloudError
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import ZERO, Duration, Instant, after, parse_duration, parse_rfc3339
 from kubetide.watching import Caches
@@ -139,7 +140,8 @@ class _Story:
         cloud = self._cloud
         for log in (cloud.raised, cloud.refused, cloud.decreased, cloud.deleted):
             log.clear()
-        await self._controller.tick()
+        with suppress(CloudError, ApiError):  # a tick that has failed ends the tick, not the story
+            await self._controller.tick()
         asked, statuses = self._asked(), self._scale_up_statuses()
         view = self._controller.state.view
         healthy = view is not None and view.healthy
