@@ -45,8 +45,8 @@ from kubetide.ports.errors import (
 from kubetide.units.time import Duration, seconds
 
 _PARALLEL = 10
-_DELETING: Final = seconds(3)
-"""After so long no further call of a group is begun in a step, so that ticks come in between: upstream's loop waits for none."""
+_EMPTYING: Final = seconds(3)
+"""After so long a step begins no further deletion or eviction, so that ticks come in between: upstream's loop waits for none."""
 Ask = Callable[[AskExpander], Awaitable[tuple[str, ...]]]
 _SKIPPED = Outcome("skipped")
 
@@ -84,6 +84,8 @@ class Actor:
                 )
             elif kind is DeleteNodes:
                 results += await self._delete([one for one in batch if isinstance(one, DeleteNodes)])
+            elif kind is EvictPod:
+                results += await self._evict_all(batch)
             else:
                 results += await in_parallel(batch, self._do, limit=_PARALLEL)
         return Outcomes(tuple(results))
@@ -110,7 +112,7 @@ class Actor:
         for at, action in enumerate(actions):
             by_group.setdefault(action.group, []).append(at)
         results: dict[int, Outcome] = {}
-        until = self._clock.monotonic() + _DELETING
+        until = self._clock.monotonic() + _EMPTYING
 
         async def of_group(calls: list[int]) -> None:
             for number, at in enumerate(calls):
@@ -119,6 +121,17 @@ class Actor:
 
         await in_parallel(list(by_group.values()), of_group, limit=_PARALLEL)
         return [results[at] for at in range(len(actions))]
+
+    async def _evict_all(self, actions: Sequence[Action]) -> list[Outcome]:
+        """Ask for the evictions in parallel. Those of a slow API server, or of a slow webhook of it, are put off."""
+        until = self._clock.monotonic() + _EMPTYING
+
+        async def one_of(numbered: tuple[int, Action]) -> Outcome:
+            number, action = numbered
+            is_late = number >= _PARALLEL and self._clock.monotonic() >= until
+            return _SKIPPED if is_late else await self._do(action)
+
+        return await in_parallel(list(enumerate(actions)), one_of, limit=_PARALLEL)
 
     def _is_too_late(self, action: Action) -> bool:
         if self._soft_until is None or not isinstance(action, AddTaint | RemoveTaint):

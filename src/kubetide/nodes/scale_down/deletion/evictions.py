@@ -88,7 +88,8 @@ def settle_evictions(
 ) -> tuple[Deletion, tuple[EventRecord, ...], int]:
     """Apply the outcomes of evictions; return the deletion, events of first tries, and the number accepted.
 
-    A pod that is not there any more counts as evicted. Others are asked again after ``retry``.
+    A pod that is not there any more counts as evicted. Others are asked again after ``retry``; those that were put off,
+    as the API server is slow, in the next step.
     """
     emitted: list[EventRecord] = []
     accepted = 0
@@ -100,7 +101,8 @@ def settle_evictions(
             pods.append(one)
             continue
         if not outcome.tried:
-            pods.append(replace(one, next_try=after(now, retry), error=outcome.error or one.error))
+            again = now if outcome.status == "skipped" else after(now, retry)
+            pods.append(replace(one, next_try=again, error=outcome.error or one.error))
             continue
         if one.tries == 0:
             emitted.append(on_pod(one.namespace, one.name, one.uid, "deleting pod for node scale down"))
