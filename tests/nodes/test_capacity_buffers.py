@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.nodes.frozen import START, convert, deployment, owner, pod, pods, replica_set
+from tests.nodes.frozen import START, convert, deployment, group, owner, pod, pods, replica_set
 from tests.nodes.requests import buffer, conditions_of, pod_template, world
 
 from kubetide.nodes.capacity.buffers.names import template_name
 from kubetide.nodes.capacity.buffers.translate import replicas_of
 from kubetide.nodes.decision import CopyTemplate
 from kubetide.nodes.explain.buffers import explain_buffer
+from kubetide.nodes.explain.capacity_overview import capacity_tables
 from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.nodes.records.delta import Unwritten
 from kubetide.objects.batch import Job
@@ -93,6 +94,22 @@ def test_a_buffer_that_fits_nowhere_says_why():
     lines = explain_buffer(held.state, ("default", "room"), START)
     assert lines[0] == "0 of the 2 requested pods have capacity."
     assert any(line.startswith("group g: no, ") for line in lines)
+
+
+def test_a_group_at_its_maximum_that_is_too_small_as_well_says_both():
+    """A larger maximum would not help such pods, so the answer, and the page of status, name the pods' own obstacle too."""
+    buffers = [buffer("room", podTemplateRef={"name": "giant"}, replicas=2)]
+    giant, full = pod_template("giant", cpu="30"), group("g", nodes=["n1"], maximum=1)
+    held = world(buffers=buffers, templates=[giant], groups=[full])
+    held.tick()
+    refusal = (
+        "group g: no, max node group size reached, and its nodes would not take them either: Insufficient cpu "
+        "(cpu: 30 requested, 4 free of 4 allocatable)"
+    )
+    assert explain_buffer(held.state, ("default", "room"), START)[-1] == refusal
+    (table,) = capacity_tables(held.state, START)
+    (row,) = table.rows
+    assert dict(zip(table.columns, row, strict=True))["why"] == refusal
 
 
 def test_at_the_maximum_of_nodes_each_buffer_says_so():

@@ -91,7 +91,10 @@ def test_buffers_that_wait_say_how_much_they_have():
     assert rows["default/room"][0] == 3
     assert sum(rows["default/room"][1:4]) == 3
     assert rows["default/room"][2] > 0
-    assert rows["default/never"] == (2, 0, 0, 2, "")
+    assert rows["default/never"] == (
+        *(2, 0, 0, 2),
+        "group g: no, Insufficient cpu (cpu: 64 requested, 4 free of 4 allocatable)",
+    )
     assert rows["default/lost"][4].startswith("No capacity is reserved: ")
     assert "CapacityBuffers without all of their capacity: 3." in sentences(held)
     held.state.settings = replace(held.state.settings, capacity_buffer_pod_injection_enabled=False)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kubetide.loop.status import Cell, Table
 from kubetide.nodes.capacity.provisioning.conditions import has_ended
 from kubetide.nodes.capacity.provisioning.names import FAILED, PROVISIONED
-from kubetide.nodes.explain.buffers import NO_INJECTION, BufferCapacity, capacity_of_buffers
+from kubetide.nodes.explain.buffers import NO_INJECTION, BufferCapacity, capacity_of_buffers, missing_lines
 from kubetide.nodes.explain.requests import request_sentence
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
@@ -17,6 +17,9 @@ from kubetide.units.time import Instant
 
 _REQUESTS: Final = ("provisioning request", "class", "pods", "state", "more")
 _BUFFERS: Final = ("capacity buffer", "pods", "on nodes", "on the way", "missing", "why", "more")
+
+_MOST_EXPLAINED: Final = 3
+"""Buffers of which the page says what each group answers, as all groups are asked for each."""
 
 _SUFFIX: Final = ".autoscaling.x-k8s.io"
 """Of the classes that are served."""
@@ -47,14 +50,21 @@ def capacity_tables(state: State, now: Instant) -> Iterator[Table]:
         yield _buffers(state, now)
 
 
-def waiting_requests(state: State) -> list[WaitingRequest]:
-    """Return the requests that wait and those that have failed: failed ones first, and of each the oldest first."""
+def waiting_requests(state: State, *, retries_known: bool = True) -> list[WaitingRequest]:
+    """Return the requests that wait and those that have failed: failed ones first, and of each the oldest first.
+
+    Args:
+        state: What is read.
+        retries_known: Whether it has the memory of the loop that serves them, which knows when each is tried again.
+    """
     found = []
     for request in state.capacity.requests:
         conditions = request.status.conditions
         failed = is_true(conditions, FAILED)
         if failed or not (has_ended(request) or is_true(conditions, PROVISIONED)):
-            found.append(WaitingRequest(request, failed, request_sentence(state, request)))
+            found.append(
+                WaitingRequest(request, failed, request_sentence(state, request, retries_known=retries_known))
+            )
     return sorted(found, key=lambda one: not one.failed)
 
 
@@ -85,8 +95,12 @@ def _requests(state: State) -> Table:
 
 def _buffers(state: State, now: Instant) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for key, found, why in waiting_buffers(state, now):
-        name = "/".join(key)
+    explained = 0
+    for key, found, not_ready in waiting_buffers(state, now):
+        name, why = "/".join(key), not_ready
+        if found.missing and not why and explained < _MOST_EXPLAINED:
+            explained += 1
+            why = "; ".join(missing_lines(state, found, now))
         there, coming, missing = found.there, found.coming, found.missing
         asked = f"ask: kubetide explain capacitybuffer {name}"
         rows.append((name, there + coming + missing, there, coming, missing, why, asked))

@@ -66,8 +66,8 @@ def consumer_sentence(state: State, pod: Pod) -> str:
     return f"{sentence}. {request_sentence(state, request)}"
 
 
-def request_sentence(state: State, request: ProvisioningRequest) -> str:
-    """Return the state of a request, and when it is tried again."""
+def request_sentence(state: State, request: ProvisioningRequest, *, retries_known: bool = True) -> str:
+    """Return the state of a request, and when it is tried again where the state knows that."""
     conditions = request.status.conditions
     failed, over = condition_of(conditions, FAILED), condition_of(conditions, BOOKING_EXPIRED)
     if not state.settings.enable_provisioning_requests:
@@ -85,6 +85,8 @@ def request_sentence(state: State, request: ProvisioningRequest) -> str:
         return "The request has not been looked at yet."
     if is_true(conditions, PROVISIONED):
         return f"The request is served: capacity is booked for its pods until {format_rfc3339(after(at, RESERVATION))}."
+    if not retries_known:
+        return f"The request found no capacity at {format_rfc3339(at)}; the node loop tries it again."
     again = format_rfc3339(after(at, retry_time(state, request)))
     return f"The request found no capacity at {format_rfc3339(at)}; it is tried again from {again} on."
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates
 from kubetide.nodes.scale_up.choosing.options import evaluate_groups, find_options, group_pods
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
@@ -11,7 +13,14 @@ from kubetide.units.time import Instant
 
 
 def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
-    """Return a line with the verdict of each group on the tick's pods, also of groups that could be created."""
+    """Return a line with the verdict of each group on the tick's pods, also of groups that could be created.
+
+    Args:
+        state: A copy, whose settings are changed: skipped groups are asked, too.
+        tick: With the pods as its demand.
+        now: The time.
+    """
+    state.settings = replace(state.settings, scaleup_simulation_for_skipped_node_groups_enabled=True)
     group_pods(state, tick)
     add_candidates(state, tick)
     evaluate_groups(state, tick, headroom_of(state, tick), now)
@@ -23,9 +32,16 @@ def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
 
 
 def verdict_text(tick: Tick, group: str) -> str:
-    """Return whether new nodes of the group would take the pods, and why not: the first reason."""
+    """Return whether new nodes of the group would take the pods, and why not: the first reason.
+
+    Of a group that is skipped also why its nodes would not take them anyway: lifting what it is skipped for is then no help.
+    """
     if group in tick.skipped:
-        return f"no, {', '.join(tick.skipped[group])}"
+        behind = next(
+            (one.skipped_refuse[group] for one in tick.verdicts if group in one.skipped_refuse), None
+        )
+        anyway = "" if behind is None else f", and its nodes would not take them either: {behind.text}"
+        return f"no, {', '.join(tick.skipped[group])}{anyway}"
     for verdict in tick.verdicts:
         rejection = verdict.rejected.get(group)
         if rejection is not None:
