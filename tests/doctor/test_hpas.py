@@ -67,6 +67,17 @@ def test_two_hpas_on_one_target():
     assert (one.object, one.seen) == ("Deployment default/web", "2 HPAs scale it: a, b")
 
 
+def test_hpas_over_the_same_pods_are_reported_once_and_not_told_to_look_at_metrics():
+    """Those of one target are a finding about the target; of two targets the selectors have to differ."""
+    condition = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector", "message": "both"}
+    extra = {"status": {"conditions": [condition]}}
+    assert found("hpa-metric", hpas=(hpa("a", "web", extra=extra), hpa("b", "web", extra=extra))) == []
+    alone, other = found("hpa-metric", hpas=(hpa("a", "web", extra=extra), hpa("b", "api", extra=extra)))
+    assert alone.seen == "AmbiguousSelector: both"
+    assert alone.fix == other.fix
+    assert alone.fix.startswith("give the workloads selectors of which none matches the pods of another")
+
+
 @pytest.mark.parametrize(
     ("message", "target", "named"),
     [

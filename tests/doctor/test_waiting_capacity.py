@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.doctor.findings import found
 from tests.nodes.frozen import START, group, node
-from tests.nodes.requests import ATOMIC, BIG, buffer, request
+from tests.nodes.requests import ATOMIC, BIG, CHECK, buffer, request
 
 from kubetide.doctor import GroupStatus
 from kubetide.nodes.capacity.buffers import names
@@ -26,29 +26,27 @@ def condition(kind, status, minutes_ago, message=""):
     }
 
 
-def waiting(*, maximum=1, **objects):
+def waiting(*, maximum=1, target=1, **objects):
     """Ask about a node of 4 cores in a group at its maximum."""
+    groups = (group("g", nodes=["n1"], maximum=maximum, target=target),)
     return found(
         "waiting-capacity",
-        pod_templates=(BIG,),
-        nodes=(node("n1"),),
-        groups=(group("g", nodes=["n1"], maximum=maximum),),
-        **objects,
+        **{"pod_templates": (BIG,), "nodes": (node("n1"),), "groups": groups, **objects},
     )
 
 
-def asked(*conditions, minutes_ago=60):
+def asked(*conditions, minutes_ago=60, kind=ATOMIC, count=3):
     created = format_rfc3339(before(START, minutes(minutes_ago)))
-    return request("train", ("big", 3), kind=ATOMIC, created=created, conditions=conditions)
+    return request("train", ("big", count), kind=kind, created=created, conditions=conditions)
 
 
 def test_a_request_that_finds_no_capacity_says_what_each_group_answers():
-    """With the time of the next try, and how many of its pods fit; a request with conditions is served by somebody."""
+    """With how many of its pods fit; a request with conditions is served by a node loop, which knows when it tries again."""
     tried = condition("Provisioned", "False", 2)
     (one,) = waiting(requests=(asked(condition("Accepted", "True", 50), tried),))
     assert (one.severity, one.object) == ("warning", "ProvisioningRequest default/train")
     assert one.seen == (
-        "The request found no capacity at 2026-03-02T07:58:00Z; it is tried again from 2026-03-02T07:59:00Z on. pods of "
+        "The request found no capacity at 2026-03-02T07:58:00Z; the node loop tries it again. pods of "
         "big: 3, 1 of them fit now; group g: no, max node group size reached"
     )
 
@@ -57,8 +55,18 @@ def test_a_request_that_nobody_serves_says_so():
     """Without a condition on any request none is served, unless the settings say that they are."""
     (one,) = waiting(requests=(asked(),))
     assert "--enable-provisioning-requests turns them on" in one.seen
+    assert one.fix.startswith("let a node loop serve it: --enable-provisioning-requests")
     (one,) = waiting(requests=(asked(),), settings=SERVED)
     assert one.seen.startswith("The request has not been looked at yet.")
+
+
+def test_a_request_that_buys_no_node_is_not_to_have_a_larger_group():
+    """Class check-capacity waits until its pods fit on nodes that are there."""
+    tried = condition("Provisioned", "False", 2)
+    (one,) = waiting(requests=(asked(tried, kind=CHECK),))
+    assert one.fix.startswith("free capacity on the nodes for its 3 pods, or ask for less; no node is bought")
+    (one,) = waiting(requests=(asked(tried, count=1),), nodes=())
+    assert one.fix.startswith("let a group take its pod: ")
 
 
 def test_a_request_that_failed_is_to_be_made_anew():
@@ -93,14 +101,16 @@ def reserved(replicas, *conditions):
 
 
 def test_a_buffer_without_capacity_says_what_each_group_answers():
-    """While a group grows that may be its nodes, which needs only time."""
+    """Without a cloud, while a group grows that may be its nodes; with one those on their way count, which needs only time."""
     (one,) = waiting(buffers=(reserved(3, *READY),))
     assert (one.severity, one.object) == ("warning", "CapacityBuffer default/room")
     assert one.seen == (
-        "2 of its 3 pods have no capacity on nodes that are there. group g: no, max node group size reached"
+        "2 of its 3 pods have no capacity on nodes that are there or on their way. group g: no, max node group size reached"
     )
+    assert waiting(buffers=(reserved(3, *READY),), maximum=9, target=3) == []
     grows = GroupStatus("g", scale_up="InProgress")
-    (one,) = waiting(buffers=(reserved(3, *READY),), group_statuses=(grows,), maximum=9)
+    (one,) = waiting(buffers=(reserved(3, *READY),), group_statuses=(grows,), groups=())
+    assert one.seen == "2 of its 3 pods have no capacity on nodes that are there."
     assert (one.severity, one.fix) == ("info", "a group grows, so wait until its nodes are ready")
     assert waiting(buffers=(reserved(1, *READY),)) == []
 
@@ -110,5 +120,7 @@ def test_a_buffer_that_is_not_ready_or_not_served_says_why():
     lost = {"type": "ReadyForProvisioning", "status": "False", "message": "PodTemplate big is gone"}
     (one,) = waiting(buffers=(reserved(1, lost),))
     assert one.seen == "No capacity is reserved: PodTemplate big is gone."
+    assert one.fix == "put right what its condition ReadyForProvisioning names: no node helps it"
     (one,) = waiting(buffers=(reserved(1),))
     assert one.seen == "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"
+    assert one.fix == "set --capacity-buffer-pod-injection-enabled for the node loop"

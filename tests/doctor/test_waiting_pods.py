@@ -19,6 +19,20 @@ def test_a_pod_that_no_group_can_hold():
     assert found("no-group", pods=(pod("small"),), groups=(group("g"),)) == []
 
 
+def test_pods_that_wait_for_machines_on_their_way_are_no_finding():
+    """A node that was bought for a pod and has not joined takes it: a larger maximum would buy one more for nothing."""
+    groups = (group("g", maximum=2, nodes=["n1"], target=2),)
+    objects = {"nodes": (node("n1"),), "groups": groups}
+    pods = tuple(pod(name, cpu="3", of=name) for name in ("a", "b", "c"))
+    body = {"nodeName": "n1"}
+    full = pod("there", cpu="3", of="db", spec=body)
+    assert found("no-group", pods=(pods[0], full), **objects) == []
+    assert {one.object for one in found("no-group", pods=(*pods, full), **objects)} == {
+        "Pod default/b",
+        "Pod default/c",
+    }
+
+
 def test_the_maximum_that_is_named_is_enough_for_all_like_pods():
     """Of three pods of one workload the fix counts all, not only the first."""
     body = {"nodeName": "n1"}

@@ -169,12 +169,17 @@ class Snapshot:
         return state
 
     def _as_served(self) -> Settings:
-        """Return the settings of the node loop; requests and buffers with conditions are served by some node loop."""
+        """Return the settings of the node loop, as some node loop serves what is there.
+
+        Machines on their way were asked for by it: pods that they are for wait for them, and need no others. Requests and
+        buffers with conditions are served by it.
+        """
         requests = any(one.status.conditions for one in self.requests)
         buffers = any(one.status.conditions for one in self.buffers)
         settings = self.settings
         return replace(
             settings,
+            recover_scale_ups=True,
             enable_provisioning_requests=settings.enable_provisioning_requests or requests,
             capacity_buffer_pod_injection_enabled=settings.capacity_buffer_pod_injection_enabled or buffers,
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from kubetide.doctor.checks.hpa_requests import without_request
+from kubetide.doctor.checks.hpa_shared_target import target_of
 from kubetide.doctor.finding import Finding, Severity, title_of
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.objects.hpa import HorizontalPodAutoscaler, MetricSpec
@@ -13,9 +16,18 @@ from kubetide.objects.kinds import HPAS
 _MEANT = {"ScalingDisabled"}
 """Reasons of ``ScalingActive=False`` that a person chose."""
 
+_AMBIGUOUS: Final = "AmbiguousSelector"
+"""The reason of several HPAs over the same pods."""
+
+_FIX: Final = "give the pods requests, or check that the metrics API serves the metric and the selector names its series"
+_FIX_AMBIGUOUS: Final = (
+    "give the workloads selectors of which none matches the pods of another, or scale one of them only"
+)
+
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the HPAs whose controller cannot read a metric, and those that name a missing container."""
+    targets = Counter(map(target_of, snapshot.hpas))
     for hpa in snapshot.every_hpa:
         for metric in hpa.spec.metrics or ():
             yield from _container(snapshot, hpa, metric)
@@ -27,12 +39,12 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             ),
             None,
         )
-        if failed is not None and not _lacks_request(snapshot, hpa, failed.message or ""):
-            yield _finding(
-                hpa,
-                f"{failed.reason}: {failed.message}",
-                "give the pods requests, or check that the metrics API serves the metric and the selector names its series",
-            )
+        if failed is None or _lacks_request(snapshot, hpa, failed.message or ""):
+            continue
+        ambiguous = failed.reason == _AMBIGUOUS
+        # Several HPAs on one target are what hpa-shared-target reports.
+        if not ambiguous or targets[target_of(hpa)] < 2:
+            yield _finding(hpa, f"{failed.reason}: {failed.message}", _FIX_AMBIGUOUS if ambiguous else _FIX)
 
 
 def _lacks_request(snapshot: Snapshot, hpa: HorizontalPodAutoscaler, message: str) -> bool:

@@ -6,6 +6,13 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+
+
+def target_of(hpa: HorizontalPodAutoscaler) -> tuple[str, str, str]:
+    """Return kind, namespace and name of what an HPA scales."""
+    target = hpa.spec.scale_target_ref
+    return target.kind, hpa.metadata.namespace, target.name
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
@@ -15,9 +22,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     """
     by_target: dict[tuple[str, str, str], list[str]] = {}
     for hpa in snapshot.hpas:
-        target = hpa.spec.scale_target_ref
-        key = (target.kind, hpa.metadata.namespace, target.name)
-        by_target.setdefault(key, []).append(hpa.metadata.name)
+        by_target.setdefault(target_of(hpa), []).append(hpa.metadata.name)
     for (kind, namespace, name), hpas in sorted(by_target.items()):
         if len(hpas) < 2:
             continue

@@ -7,7 +7,8 @@ from typing import Final
 
 from kubetide.doctor.finding import Finding, Severity, title_of
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.buffers import missing_lines
+from kubetide.nodes.capacity.provisioning.conditions import is_check_capacity, is_served
+from kubetide.nodes.explain.buffers import NO_INJECTION, missing_lines
 from kubetide.nodes.explain.capacity_overview import (
     WaitingBuffer,
     WaitingRequest,
@@ -28,7 +29,9 @@ _MOST: Final = 10
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the requests and buffers that the page of ``kubetide status`` shows as waiting, with what each group answers."""
     state, now = snapshot.node_state, snapshot.now
-    requests = [one for one in waiting_requests(state) if one.failed or _is_old(snapshot, one)]
+    requests = [
+        one for one in waiting_requests(state, retries_known=False) if one.failed or _is_old(snapshot, one)
+    ]
     yield from (_of_request(snapshot, one) for one in requests[:_MOST])
     # What is on its way needs only time.
     buffers = [one for one in waiting_buffers(state, now) if one.capacity.missing or one.why]
@@ -42,7 +45,6 @@ def _is_old(snapshot: Snapshot, waiting: WaitingRequest) -> bool:
 
 def _of_request(snapshot: Snapshot, waiting: WaitingRequest) -> Finding:
     request = waiting.request
-    pods = sum(one.count for one in request.spec.pod_sets or ())
     lines = pods_lines(snapshot.node_state, request, snapshot.now)
     return Finding(
         check="waiting-capacity",
@@ -50,10 +52,26 @@ def _of_request(snapshot: Snapshot, waiting: WaitingRequest) -> Finding:
         object=title_of(request, PROVISIONING_REQUESTS),
         seen=_joined(waiting.sentence, lines),
         why="the job behind it does not begin before all of its pods have capacity",
-        fix="delete it, and create it anew once the cause is gone"
-        if waiting.failed
-        else f"let a group take its {pods} pods: raise its maximum or the cluster's limits, offer a machine type that "
-        "they fit, or ask for less",
+        fix=_fix_of_request(snapshot, waiting),
+    )
+
+
+def _fix_of_request(snapshot: Snapshot, waiting: WaitingRequest) -> str:
+    request, settings = waiting.request, snapshot.node_state.settings
+    if waiting.failed:
+        return "delete it, and create it anew once the cause is gone"
+    if not settings.enable_provisioning_requests or not is_served(request, settings):
+        return "let a node loop serve it: --enable-provisioning-requests, and a class that the loop knows; or delete it"
+    count = sum(one.count for one in request.spec.pod_sets or ())
+    pods = "its pod" if count == 1 else f"its {count} pods"
+    if is_check_capacity(request, settings.check_capacity_processor_instance):
+        return (
+            f"free capacity on the nodes for {pods}, or ask for less; no node is bought for this class, but is for "
+            "best-effort-atomic-scale-up"
+        )
+    return (
+        f"let a group take {pods}: raise its maximum or the cluster's limits, offer a machine type that "
+        f"{'it fits' if count == 1 else 'they fit'}, or ask for less"
     )
 
 
@@ -61,21 +79,29 @@ def _of_buffer(snapshot: Snapshot, waiting: WaitingBuffer) -> Finding:
     key, found, why = waiting
     pods = found.there + found.coming + found.missing
     lines = missing_lines(snapshot.node_state, found, snapshot.now)
-    # Which nodes are on their way is known to the node loop alone.
-    grows = any(group.scale_up == "InProgress" for group in snapshot.group_statuses)
+    # Without a cloud nobody knows how many nodes are on their way.
+    grows = not snapshot.groups and any(one.scale_up == "InProgress" for one in snapshot.group_statuses)
     severity: Severity = "info" if grows and not why else "warning"
+    where = "that are there or on their way" if snapshot.groups else "that are there"
     return Finding(
         check="waiting-capacity",
         severity=severity,
         object=f"{CAPACITY_BUFFERS.kind} {'/'.join(key)}",
-        seen=_joined(
-            why or f"{found.missing} of its {pods} pods have no capacity on nodes that are there.", lines
-        ),
+        seen=_joined(why or f"{found.missing} of its {pods} pods have no capacity on nodes {where}.", lines),
         why="the next pods of this kind wait until nodes are bought",
-        fix="a group grows, so wait until its nodes are ready"
-        if severity == "info"
-        else "let a group take its pods: raise its maximum or the cluster's limits, or offer a machine type that they fit; "
-        "see the conditions in the buffer's status",
+        fix="a group grows, so wait until its nodes are ready" if severity == "info" else _fix_of_buffer(why),
+    )
+
+
+def _fix_of_buffer(why: str) -> str:
+    """Return what a person can do about a buffer; ``why`` is empty where only capacity is missing."""
+    if why == NO_INJECTION:
+        return "set --capacity-buffer-pod-injection-enabled for the node loop"
+    if why:
+        return "put right what its condition ReadyForProvisioning names: no node helps it"
+    return (
+        "let a group take its pods: raise its maximum or the cluster's limits, or offer a machine type that they fit; "
+        "see the conditions in the buffer's status"
     )
 
 
