@@ -84,7 +84,7 @@ def kubelet(**more):
     ("made", "lacks"),
     [
         (node("n", **kubelet(reason="KubeletNotReady", message="no CNI")), "not ready for 20m0s: KubeletNotReady: no CNI"),
-        (node("n", **kubelet(status="Unknown")), "not ready for 20m0s: Ready is Unknown"),
+        (node("n", **kubelet(status="Unknown")), "not ready for 20m0s: its kubelet does not report any more"),
         (node("n", created=ago(30), status={"conditions": []}), "not ready for 30m0s: its kubelet has not reported yet"),
         (node("n", created=ago(30), spec={"taints": [{"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}]}), "not ready for 30m0s: taint node.kubernetes.io/network-unavailable"),
         (node("n", created=ago(30), labels={"accelerator": "a100"}), "not ready for 30m0s: its devices are not there yet"),

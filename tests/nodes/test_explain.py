@@ -9,6 +9,7 @@ from tests.nodes.frozen import START, World, convert, deployment, group, node, p
 from kubetide.nodes.explain.answers import explain_node, explain_pod
 from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.explain.group_answers import explain_group
+from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.records.export import export_state
 from kubetide.objects.policy import PodDisruptionBudget
@@ -237,6 +238,51 @@ def test_a_node_that_is_not_simulated_again_still_names_the_pod():
         assert (found.blocking_pod, found.blocking_reason) == ("default/a", "NotEnoughPdb")
         assert found.way_out == "let its PodDisruptionBudget allow one pod more to go"
     assert found.reason == "RecentlyUnremovable"
+    assert found.goes == (
+        "when that pod no longer keeps it (looked at again from 2026-03-02T08:05:00Z on), and it has then been unneeded "
+        "for 10m0s"
+    )
+
+
+def test_a_node_whose_pods_fit_nowhere_says_when_it_is_looked_at_again():
+    """Between two simulations the time of the next one is known, and what must have changed by then."""
+    world = World(
+        nodes=[node("n1"), node("n2", cpu="1")],
+        pods=[pod("a", node="n1", cpu="1500m"), pod("b", node="n2", cpu="900m")],
+        groups=[group("g", nodes=["n1", "n2"])],
+        replica_sets=(replica_set("web", 2),),
+    )
+    world.tick()
+    assert explain_node(world.state, "n1", world.now).goes == (
+        "when its pods fit on other nodes, and it has then been unneeded for 10m0s"
+    )
+    world.tick(at=minutes(1))
+    assert explain_node(world.state, "n1", world.now).goes == (
+        "when its pods fit on other nodes (looked at again from 2026-03-02T08:05:00Z on), and it has then been unneeded "
+        "for 10m0s"
+    )
+
+
+def test_a_node_that_is_not_ready_says_so_wherever_it_is_named():
+    """The node, its pods and its group have since when and why; the page of status counts it."""
+    gone = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-03-02T07:30:00Z"}
+    world = World(
+        nodes=[node("n1", status={"conditions": [gone]}), node("n2")],
+        pods=[pod("a", node="n1"), pod("b", node="n2")],
+        groups=[group("g", nodes=["n1", "n2"])],
+        replica_sets=(replica_set("web", 2),),
+    )
+    world.tick()
+    why = "since 2026-03-02T07:30:00Z: its kubelet does not report any more"
+    assert explain_node(world.state, "n1", world.now).unready == why
+    assert explain_node(world.state, "n2", world.now).unready == ""
+    assert explain_pod(world.state, ("default", "a"), world.now).sentence == (
+        f"It is on node n1, which is not ready {why}."
+    )
+    assert explain_pod(world.state, ("default", "b"), world.now).sentence == "It is on node n2."
+    assert explain_group(world.state, "g", world.now).unready == (f"node n1 {why}",)
+    groups = OVERVIEW.tables(world, world.now)[0]
+    assert [dict(zip(groups.columns, row, strict=True))["state"] for row in groups.rows] == ["1 not ready"]
 
 
 def test_of_equal_ways_out_the_cheaper_node_is_the_headline():

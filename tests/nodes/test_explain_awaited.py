@@ -51,6 +51,24 @@ def test_a_pod_whose_node_is_on_its_way_says_since_when_and_until_when():
     assert explained(world)[1] == f"{start}late, as the slowest so far took 1m30s{end}"
 
 
+def test_a_group_whose_machines_did_not_come_before_says_so():
+    """A second attempt is no news to hope for: the answer has when the first failed, and why, until a node comes."""
+    world = World(pods=[pod("a", cpu="3")], groups=[group("g")])
+    world.tick()
+    for minute in (15.5, 21):
+        world.tick(at=minutes(minute))
+    status, sentence = explained(world)
+    assert status == "waits"
+    assert sentence.endswith(
+        "; asked for at 2026-03-02T08:21:00Z; given up at 2026-03-02T08:36:00Z if it has not joined by then; the attempt "
+        "before failed at 2026-03-02T08:15:30Z: Scale-up timed out for node group g after 15m30s."
+    )
+    world.tick(at=minutes(23), nodes=(joined(world, "n1", ready=False),))
+    world.tick(at=minutes(24), nodes=(node("n1"),), pods=(pod("b", cpu="3"),))
+    world.tick(at=minutes(25))
+    assert "the attempt before" not in explained(world, "b")[1]
+
+
 def test_a_node_that_has_joined_and_is_not_ready_is_named():
     """The pod and the group name the node, since when it is there, and what keeps pods away from it."""
     world = World(pods=[pod("a", cpu="3")], groups=[group("g")])

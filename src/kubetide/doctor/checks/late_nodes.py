@@ -7,11 +7,12 @@ from typing import Final
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import GroupStatus, Snapshot
+from kubetide.nodes.explain.unready_nodes import unready_since, what_lacks
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint, is_suspended
 from kubetide.nodes.registry.failures import max_provision_time, max_startup_time
 from kubetide.nodes.registry.nominations import awaits_nominations
-from kubetide.objects.node import Node, node_condition
-from kubetide.units.time import ZERO, Duration, Instant, between, format_duration, minutes, parse_rfc3339
+from kubetide.objects.node import Node
+from kubetide.units.time import ZERO, Duration, between, format_duration, minutes, parse_rfc3339
 
 _SLOWER: Final = 2
 """A node is late after this many times the time of the slowest of its group."""
@@ -67,7 +68,7 @@ def _of_group(snapshot: Snapshot, group: GroupStatus) -> Iterator[Finding]:
 def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Yield a finding for a node that has not been ready for long, unless it is about to go or another check has it."""
     state, settings, name = snapshot.node_state, snapshot.settings, node.metadata.name
-    since = _unready_since(node)
+    since = unready_since(node)
     if not state.health(name).unready or since is None:
         return
     if has_taint(node, TO_BE_DELETED) or is_suspended(node) or awaits_nominations(node, settings):
@@ -83,7 +84,7 @@ def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         check="late-nodes",
         severity="warning",
         object=f"Node {name}",
-        seen=f"{f'of group {group}, ' if group else ''}not ready for {format_duration(waits)}: {_what_lacks(node)}{usual}",
+        seen=f"{f'of group {group}, ' if group else ''}not ready for {format_duration(waits)}: {what_lacks(node)}{usual}",
         why="it is paid for, and no pods come to it",
         fix=f"kubectl describe node {name}: conditions and taints; then the pods of DaemonSets on it, such as network "
         "and device plug-ins, and the kubelet's log",
@@ -94,22 +95,3 @@ def _slowest(snapshot: Snapshot, group: str) -> Duration:
     """Return how long the slowest node of a group took from joining to ready; 0 if none was seen."""
     learned = snapshot.learned.get(group)
     return ZERO if learned is None else learned.slowest
-
-
-def _unready_since(node: Node) -> Instant | None:
-    """Return since when the kubelet has said that it is not ready, else when the node was made; None if neither is known."""
-    ready = node_condition(node, "Ready")
-    said = ready.last_transition_time if ready is not None and ready.status != "True" else ""
-    text = said or node.metadata.creation_timestamp
-    return parse_rfc3339(text) if text else None
-
-
-def _what_lacks(node: Node) -> str:
-    """Return what keeps a node from being ready: the kubelet's words, a taint, or devices that are not there yet."""
-    ready = node_condition(node, "Ready")
-    if ready is None:
-        return "its kubelet has not reported yet"
-    if ready.status != "True":
-        return ": ".join(filter(None, (ready.reason, ready.message))) or f"Ready is {ready.status}"
-    taints = ", ".join(taint.key for taint in node.spec.taints or ())
-    return f"taint {taints}" if taints else "its devices are not there yet"

@@ -22,6 +22,7 @@ from kubetide.nodes.explain.prospects import (
     removal_sentence,
 )
 from kubetide.nodes.explain.requests import consumer_sentence
+from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
@@ -100,6 +101,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
         failed: How often its removal has failed, when last and why, in words; empty for never.
         filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
         consolidated: What consolidation does with it, what that saves and what it waits for; empty for nothing.
+        unready: Since when it is not ready and why, in words; empty while it is ready.
     """
 
     node: str
@@ -118,6 +120,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     failed: str = ""
     filled: str = ""
     consolidated: str = ""
+    unready: str = ""
 
 
 def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = False) -> PodExplanation:
@@ -125,8 +128,13 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = 
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
+        unready = unready_text(state, pod.spec.node_name)
+        at = f", which is not ready {unready.rstrip('.')}" if unready else ""
         return PodExplanation(
-            namespace=namespace, name=name, status="placed", sentence=f"It is on node {pod.spec.node_name}."
+            namespace=namespace,
+            name=name,
+            status="placed",
+            sentence=f"It is on node {pod.spec.node_name}{at}.",
         )
     if sentence := nominated_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="nominated", sentence=sentence)
@@ -229,6 +237,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
         failed=failures_sentence(state, name),
         filled=filling_sentence(state.nodes[name]),
         consolidated=state.memory.consolidation.reasons.get(name, ""),
+        unready=unready_text(state, name),
     )
 
 

@@ -89,7 +89,10 @@ def _verdict_lines(verdict: GroupVerdict) -> list[str]:
 
 
 def _node_lines(found: NodeExplanation) -> list[str]:
-    lines = [found.sentence, f"group: {found.group or 'none'}"]
+    lines = [found.sentence]
+    if found.unready:
+        lines.append(f"not ready: {found.unready}")
+    lines.append(f"group: {found.group or 'none'}")
     if found.failed:
         lines.append(f"failed: {found.failed}")
     if found.utilization is not None:
@@ -123,6 +126,7 @@ def _group_lines(found: GroupExplanation) -> list[str]:
     ]
     if found.arrival:
         lines.insert(1, f"on the way: {found.arrival}")
+    lines[1:1] = [f"not ready: {text}" for text in found.unready]
     if found.allocatable:
         lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
     lines += [f"  differs: {text}" for text in found.differs]

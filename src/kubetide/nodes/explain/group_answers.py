@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import msgspec
 
 from kubetide.nodes.capacity.quotas import quotas_of
 from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.created_groups import created_lines
 from kubetide.nodes.explain.learned_lines import learned_lines
+from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import upcoming_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.records.export import without_learned_facts
@@ -23,6 +27,9 @@ from kubetide.nodes.templates.template import Template
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, format_rfc3339
 
+_MOST_UNREADY: Final = 3
+"""Nodes that are named of those that are not ready."""
+
 
 class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """What a group is, what its nodes look like, where that comes from, and what limits its growth."""
@@ -33,6 +40,8 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     target_size: int
     ready: int
     upcoming: int
+    unready: tuple[str, ...]
+    """Its nodes that are not ready, each with since when and why; not those that are on the way."""
     arrival: str
     """When the upcoming nodes are expected, and when they were asked for; empty if there are none."""
     template: str
@@ -82,6 +91,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         target_size=group.target_size,
         ready=view.counts.ready,
         upcoming=(upcoming := upcoming_nodes(copy, view, now)),
+        unready=_unready(copy, group_id, view.counts.not_started),
         arrival=upcoming_text(copy, view, now) if upcoming else "",
         template="" if template is None else template.source,
         allocatable={} if template is None else _texts(template),
@@ -92,6 +102,18 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         created=created_lines(state, group_id),
         balance=balance_lines(copy, group_id),
     )
+
+
+def _unready(state: State, group_id: str, starting: Sequence[str]) -> tuple[str, ...]:
+    """Return the nodes of a group that are not ready and not ``starting``, the first few with since when and why."""
+    texts = {
+        name: text
+        for name in state.nodes_by_group()[group_id]
+        if name not in starting and not state.is_leaving(name) and (text := unready_text(state, name))
+    }
+    said = [f"node {name} {text}" for name, text in texts.items()]
+    more = len(said) - _MOST_UNREADY
+    return (*said[:_MOST_UNREADY], f"{more} more") if more > 0 else tuple(said)
 
 
 def _limits(state: State, template: Template, now: Instant) -> list[str]:

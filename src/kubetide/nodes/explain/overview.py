@@ -75,6 +75,8 @@ def _state_of(state: State, view: GroupView, now: Instant) -> str:
     parts = _holds_back(state, view, now)
     if view.counts.late:
         parts.append(f"{len(view.counts.late)} late")
+    if view.counts.unready:
+        parts.append(f"{view.counts.unready} not ready")
     if view.group.target_size >= view.group.max_size:
         parts.append("at its maximum")
     return "; ".join(parts)

@@ -55,8 +55,16 @@ def removal_sentence(state: State, node_name: str, reason: str, blocking_pod: st
     if time is None:
         return ""
     at = removal_time(state, node_name)
+    known = state.memory.scale_down.unremovable.get(node_name)
+    if reason != "RecentlyUnremovable" or known is None:
+        again = ""
+    else:
+        again = f" (looked at again from {format_rfc3339(known.until)} on)"
+        reason = known.verdict.reason
     if blocking_pod:
-        return f"when that pod no longer keeps it, and it has then been unneeded for {format_duration(time)}"
+        return f"when that pod no longer keeps it{again}, and it has then been unneeded for {format_duration(time)}"
+    if reason == "NoPlaceToMovePods":
+        return f"when its pods fit on other nodes{again}, and it has then been unneeded for {format_duration(time)}"
     if reason == "NotUnderutilized":
         return f"when its utilization has been below the threshold for {format_duration(time)}"
     if at is not None and (not reason or reason in TIME_ALONE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubetide.nodes.explain.waiting.node_fit import refusal_on
 from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.registry.arrivals import expected_arrival
 from kubetide.nodes.registry.late_nodes import late_text
 from kubetide.nodes.registry.view import GroupView
@@ -19,7 +20,7 @@ _MOST_NAMES = 3
 def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
     """Return when a group's upcoming nodes are expected and were asked for, and which have joined and are not ready.
 
-    Empty if none was asked for.
+    Where the attempt before failed, and no node of the group has come since, that is said, too. Empty if none was asked for.
     """
     request = state.memory.scale_up_requests.get(view.group.id)
     if request is None:
@@ -36,8 +37,23 @@ def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
         parts.append("how long its nodes take was not seen yet")
     parts.append(f"asked for at {format_rfc3339(request.time)}")
     parts.append(f"given up at {format_rfc3339(request.expected_add_time)} if it has not joined by then")
+    parts += filter(None, [_failed_before(state, view.group.id)])
     parts += [_starting_text(state, name) for name in view.counts.not_started[:_MOST_NAMES]]
     return "; ".join(parts)
+
+
+def _failed_before(state: State, group_id: str) -> str:
+    """Return when and why the group failed last; empty if it has not lately, or a node of it has come since."""
+    entry, learned = state.memory.backoff.get(group_id), state.memory.learned.groups.get(group_id)
+    if entry is None:
+        return ""
+    joined = None if learned is None else learned.last_join
+    if joined is not None and joined.at >= entry.last_failure:
+        return ""
+    return (
+        f"the attempt before failed at {format_rfc3339(entry.last_failure)}: "
+        f"{with_cause(entry.cause, entry.error_message)}"
+    )
 
 
 def nominated_sentence(state: State, pod: Pod) -> str:
