@@ -126,6 +126,7 @@ def test_without_a_proposal_the_reasons_speak():
     ]
     blind = worlds.state_of(hpas=[worlds.hpa()], pods=[worlds.pod("a")], scales=[worlds.scale()], usage={})
     assert lines_of(blind)[2:] == [
+        "way out: see whether kubectl top pods has the pods: metrics-server serves this metric",
         (
             "cpu utilization: failed to get cpu utilization: unable to get metrics for resource cpu: "
             "no metrics returned from resource metrics API"

@@ -185,6 +185,36 @@ def test_the_page_begins_with_hpas_that_cannot_have_what_they_want():
     assert sentence(state_of(150, hpa=policies("scaleUp"))) == ""
 
 
+def test_hpas_over_the_same_pods_decide_nothing_and_say_what_ends_it():
+    """The page of status begins with both; the answer has what to change."""
+    hpas = [worlds.hpa(), worlds.hpa(name="other")]
+    mine = worlds.scale(replicas=2)
+    scales = [mine, msgspec.structs.replace(mine, name="other")]
+    state = worlds.state_of(hpas=hpas, pods=[worlds.pod("a"), worlds.pod("b")], scales=scales, usage={})
+    core = HorizontalCore()
+    core.state = state
+    [table] = OVERVIEW.tables(core, NOW)
+    assert table.sentence == "HPAs that decide nothing: default/other, default/web."
+    found = explain(state, KEY, NOW)
+    assert found.way_out == (
+        "let one HPA alone have these pods: put all metrics into it, or make the selectors of the targets differ"
+    )
+    assert found.lines()[2] == f"way out: {found.way_out}"
+
+
+def test_a_metric_that_fails_says_what_to_look_at():
+    """A request that is missing is named with its container; of an API that lacks the metric, which one it is."""
+    queue = worlds.external({"averageValue": "10"})
+    assert explain(state_of(100, hpa=worlds.hpa(metrics=[queue])), KEY, NOW).way_out == (
+        "see whether the external metrics API serves the metric, and its selector names a series"
+    )
+    bare = worlds.pod("bare", cpu=0)
+    assert explain(state_of(100, more=[bare]), KEY, NOW).way_out == (
+        "set resources.requests.cpu of container app, or use a target of type AverageValue"
+    )
+    assert explain(state_of(100), KEY, NOW).way_out == ""
+
+
 def test_an_hpa_that_asks_no_metrics_says_why():
     """A target at zero is left alone; one outside its bounds is brought inside."""
     assert answer(state_of(0, pods=0)) == (

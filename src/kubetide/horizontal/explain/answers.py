@@ -19,6 +19,7 @@ from kubetide.horizontal.explain.metrics import (
     metric_lines,
     unplaced_pods,
 )
+from kubetide.horizontal.explain.ways_out import way_out
 from kubetide.horizontal.explain.windows import Window, windows_of
 from kubetide.horizontal.facts.specs import Autoscaler, Policy, Rules
 from kubetide.horizontal.memory import OptionMemory, ScaleEvents
@@ -66,6 +67,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
         flapping: Changes and reversals of the last hour; None where no annotation asks for them.
         what_ifs: What would have been decided without one of the rules.
         reasons: The verdict's reasons.
+        way_out: What a person can do where metrics fail or no number is decided; empty where nothing is wrong.
     """
 
     namespace: str
@@ -89,6 +91,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
     holds: tuple[str, ...]
     answer: str
+    way_out: str
 
     def lines(self) -> list[str]:
         """Return the explanation as text: the answer, then the way to it in the order of the algorithm."""
@@ -97,6 +100,8 @@ class HpaExplanation(msgspec.Struct, frozen=True):
             f"{self.namespace}/{self.name} at {format_rfc3339(self.at)}: {self.target}, {replicas}, bounds {self.minimum} to {self.maximum}",
             self.answer,
         ]
+        if self.way_out:
+            lines.append(f"way out: {self.way_out}")
         for metric in self.metrics:
             lines += metric_lines(metric)
         named = {pod for metric in self.metrics for pod in metric.unplaced}
@@ -177,6 +182,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         answer=headline(
             verdict, metrics, holds, reasons, len(unplaced), due_at(state, key) if waits else None
         ),
+        way_out=way_out(reasons, [metric.way_out for metric in metrics]),
     )
 
 

@@ -7,6 +7,7 @@ import msgspec
 from kubetide.explain.reasons import Reason
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.explain.calculation import proposal_reason, short_name, target_text, value_text
+from kubetide.horizontal.explain.ways_out import way_out_of_metric
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tally
 from kubetide.horizontal.reasons import CLASS_WORDS, VOCABULARY
@@ -30,6 +31,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
         unplaced: Those of the unready that are Pending without a start time, which no node has taken.
         proposed: Replicas; None when the metric failed, then ``problem`` says why.
         age: Of the oldest value, where its source says when it was measured.
+        way_out: What a person can do where it failed; empty where nothing is known.
     """
 
     name: str
@@ -44,6 +46,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     proposed: int | None
     problem: str
     age: Duration | None = None
+    way_out: str = ""
 
 
 def explain_metrics(
@@ -93,8 +96,9 @@ def _metric(
     pods = _pods_by_class(state, spec, metric, now) if isinstance(known, Tally) else {}
     unplaced = tuple(pod for pod in pods.get("unready", ()) if _is_unplaced(state, (spec.key[0], pod)))
     if isinstance(found, MetricFailure):
+        way_out = way_out_of_metric(found)
         return MetricExplanation(
-            name, target, "", None, tolerance, None, None, pods, unplaced, None, found.text
+            name, target, "", None, tolerance, None, None, pods, unplaced, None, found.text, way_out=way_out
         )
     numbers = found.arithmetic
     return MetricExplanation(

@@ -7,6 +7,7 @@ from typing import Final
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import HpaExplanation, explain
 from kubetide.horizontal.explain.headline import joined, why_undecided
+from kubetide.horizontal.explain.ways_out import UNDECIDED
 from kubetide.loop.status import MOST_NAMED, Overview, Table
 from kubetide.units.lists import listed
 from kubetide.units.time import Instant
@@ -17,11 +18,13 @@ _LONGEST: Final = 300
 
 def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
     rows = []
-    failing, capped = list[str](), list[str]()
+    failing, undecided, capped = list[str](), list[str](), list[str]()
     for key in sorted(core.state.specs):
         found = explain(core.state, key, now)
         if found.current is None or any(one.problem for one in found.metrics):
             failing.append("/".join(key))
+        elif any(one.code in UNDECIDED for one in found.reasons):
+            undecided.append("/".join(key))
         if found.proposal is not None and found.proposal > found.maximum:
             capped.append("/".join(key))
         rows.append(
@@ -38,6 +41,7 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
     columns = ("hpa", "target", "current", "desired", "min", "max", "limited by")
     said = (
         (failing, "HPAs whose scale or metric cannot be read"),
+        (undecided, "HPAs that decide nothing"),
         (capped, "HPAs that would go above their maximum"),
     )
     sentence = " ".join(f"{what}: {listed(names, MOST_NAMED)}." for names, what in said if names)

@@ -1,0 +1,41 @@
+"""What a person can do about an HPA of which no number, or not every metric, can be told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from kubetide.explain.reasons import Reason
+from kubetide.horizontal.metrics.types import MetricFailure
+
+UNDECIDED: Final[Mapping[str, str]] = {
+    "PodsUncertain": "let one HPA alone have these pods: put all metrics into it, or make the selectors of the targets differ",
+    "SelectorMissing": "let the scale of the target name a selector",
+    "BoundsCrossed": "let minReplicas be at most maxReplicas",
+}
+"""Reasons for which no number is decided until somebody changes an object, and what is to be changed."""
+
+_METRICS: Final[Mapping[str, str]] = {
+    "FailedGetResourceMetric": "see whether kubectl top pods has the pods: metrics-server serves this metric",
+    "FailedGetContainerResourceMetric": "see whether kubectl top pods --containers has the container",
+    "FailedGetPodsMetric": "see whether the custom metrics API serves the metric of these pods",
+    "FailedGetObjectMetric": "see whether the custom metrics API serves the metric of this object",
+    "FailedGetExternalMetric": "see whether the external metrics API serves the metric, and its selector names a series",
+}
+"""What is to be looked at, by the reason of the condition."""
+
+_REQUEST: Final = re.compile(r"missing request for (\S+) in container (\S+)")
+
+
+def way_out_of_metric(failure: MetricFailure) -> str:
+    """Return what a person can do about a metric that failed; empty where nothing is known."""
+    if (missing := _REQUEST.search(failure.text)) is not None:
+        return f"set resources.requests.{missing[1]} of container {missing[2]}, or use a target of type AverageValue"
+    return _METRICS.get(failure.reason, "")
+
+
+def way_out(reasons: Sequence[Reason], metrics: Iterable[str]) -> str:
+    """Return what a person can do about an HPA: why it is undecided first, then ``metrics``, the ways out of its metrics."""
+    known = (*(UNDECIDED.get(reason.code, "") for reason in reasons), *metrics)
+    return "; ".join(dict.fromkeys(filter(None, known)))
