@@ -174,3 +174,22 @@ def test_an_hpa_that_never_decided_desires_nothing(tmp_path):
     (row,) = status_of(tmp_path)[0].tables["hpas"]
     assert (row["current"] > 0, row["desired"]) == (True, row["current"])
     assert "missing request for cpu" in row["limited by"]
+
+
+def test_what_was_last_done_in_vain_has_its_time(tmp_path):
+    """A failure stays on the page for an hour; its time says whether it is over."""
+    rules = """apiVersion: autoscaling.cloud.tencent.com/v1
+kind: HorizontalPodCronscaler
+metadata: {name: morning}
+spec:
+  scaleTarget: {apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}
+  crons: [{name: up, schedule: "0 1 0 * * *", targetSize: 5}]
+"""
+    refused = FaultSpec(kind="api-error", start="50s", end="85s")
+    scenario = small(duration="4m", faults=(refused,))
+    scenario = replace(scenario, loops=("schedules",), manifests=(*scenario.manifests, rules))
+    run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=lambda _: None)
+    status = status_of(tmp_path)[0]
+    (loop,) = status.loops
+    assert loop.last_failure_at == "2026-03-02T00:01:20Z"
+    assert status.answer[0] == f"Loop schedules, last in vain at 2026-03-02T00:01:20Z: {loop.last_failure}"

@@ -21,7 +21,7 @@ from kubetide.simulate.answers.when import read_moment, start_of_records
 from kubetide.simulate.answers.why import WhyError, explain_object
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import FaultSpec, load_scenario
-from kubetide.units.time import parse_rfc3339
+from kubetide.units.time import format_rfc3339, parse_rfc3339
 
 HERE = Path(__file__).parent
 SCENARIO = HERE.parents[1] / "examples" / "from-zero-wrong-catalogue.yaml"
@@ -158,6 +158,25 @@ def test_what_is_done_to_its_nodes_is_decided_about_a_group(run, tmp_path):
     assert "What was decided before:\n  ... and more, earlier; -o wide shows all\n" in text
     assert text.endswith("node wide-20 of group wide was deleted")
     assert text.count("was deleted") == 12
+
+
+def test_what_is_done_again_and_again_says_how_often(run, tmp_path):
+    """What a tick repeats is one line, with the number of times and the last; the moment that is asked about has its own."""
+    at: dict[int, str] = {}
+
+    def with_failures(record: Record) -> Record:
+        at[record.tick] = format_rfc3339(record.now)
+        failed = NODES.reason("IncreaseRefused", "wide", delta=1, error="no")
+        return replace(record, reasons=(failed,) if record.tick in {3, 5, 7} else ())
+
+    folder = rewritten(run, tmp_path, with_failures)
+    text = "group wide could not be increased by 1: no"
+    assert why(folder, "nodegroup", "wide", "00:10").endswith(
+        f"What was decided before:\n  {at[3]} {text} (and again 2 times until {at[7]})"
+    )
+    assert why(folder, "nodegroup", "wide", at[7]).endswith(
+        f"Decided at this moment:\n  {at[7]} {text}\n\nWhat was decided before:\n  {at[3]} {text} (and again at {at[5]})"
+    )
 
 
 def rewritten(run: Path, folder: Path, change: Callable[[Record], Record]) -> Path:

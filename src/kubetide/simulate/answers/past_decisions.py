@@ -14,18 +14,32 @@ from kubetide.loop import explaining
 from kubetide.runtime.recording.indexed_records import read_reasons
 from kubetide.simulate.answers.moments import StateAt
 from kubetide.simulate.outcome.marks import marks_for
+from kubetide.units.time import Instant
 
 _AT_ONCE = 40
 """Records that are looked through at once, from the newest on; twice as many each time."""
 
 
 class PastDecision(NamedTuple):
-    """A decision about the object, its reasons, and whether it changed nothing, as it was refused, failed or only advised."""
+    """A decision about the object.
+
+    Attributes:
+        record: Of the tick that made it first.
+        text, why: What was decided, and its reasons.
+        fruitless: Whether it changed nothing, as it was refused, failed or only advised.
+        repeats: How often the same was decided again before anything else was, and ``last`` when that was last.
+    """
 
     record: Record
     text: str
     why: tuple[str, ...] = ()
     fruitless: bool = False
+    repeats: int = 0
+    last: Instant | None = None
+
+    def again(self, at: Instant) -> PastDecision:
+        """Return it with one repeat more."""
+        return self._replace(repeats=self.repeats + 1, last=at)
 
 
 def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> tuple[PastDecision, ...]:
@@ -37,7 +51,7 @@ def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> 
         begin = 0 if most is None else max(0, end - size)
         said = read_reasons(loop, about[begin:end], reasons)
         found = [*(one for record in said for one in _decided_about(record, subject)), *found]
-        distinct = _without_repeats(found)
+        distinct = _without_repeats(found, state.last.now)
         # The first of a part may say again what stands before it, so there must be one more.
         if begin == 0 or sum(one.record.now != state.last.now for one in distinct) > (most or 0):
             return distinct
@@ -96,16 +110,24 @@ def _names(reason: Reason, subject: str) -> bool:
     return reason.fields.get("pod") == subject
 
 
-def _without_repeats(decided: Sequence[PastDecision]) -> tuple[PastDecision, ...]:
-    """Leave out what only says again what was said before: a decision, or all that one tick said."""
+def _without_repeats(decided: Sequence[PastDecision], now: Instant) -> tuple[PastDecision, ...]:
+    """Count what only says again what was said before, a decision or all that one tick said; the tick at ``now`` stands alone."""
     distinct: list[PastDecision] = []
     before: list[str] = []
-    for _, tick in groupby(decided, key=lambda one: one.record.now):
+    places: list[int] = []
+    for at, tick in groupby(decided, key=lambda one: one.record.now):
         said = list(tick)
-        if (texts := [one.text for one in said]) == before:
+        texts = [one.text for one in said]
+        if at != now and texts == before:
+            for place in dict.fromkeys(places):
+                distinct[place] = distinct[place].again(at)
             continue
-        before = texts
+        before, places = texts, []
         for one in said:
-            if not distinct or distinct[-1].text != one.text:
+            newest = distinct[-1] if distinct else None
+            if newest is None or newest.text != one.text or newest.record.now != at == now:
                 distinct.append(one)
+            elif newest.record.now != at:
+                distinct[-1] = newest.again(at)
+            places.append(len(distinct) - 1)
     return tuple(distinct)

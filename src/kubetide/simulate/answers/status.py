@@ -55,7 +55,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
             that is asked about is before its end; ``silent since TIME`` where other loops went on without it.
         decisions: How many decisions the last hour has.
         failures: How many of these failed: refused, failed, or only advised.
-        last_failure: The last of them.
+        last_failure: The last of them, and when it was (``last_failure_at``, RFC 3339); empty where there is none.
         holds: Why the loop takes nothing away.
     """
 
@@ -66,6 +66,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     decisions: int
     failures: int
     last_failure: str
+    last_failure_at: str
     holds: tuple[str, ...] = ()
 
 
@@ -153,7 +154,7 @@ def _answer(loops: Sequence[LoopStatus], tables: Sequence[Table]) -> tuple[str, 
             found.append(f"Loop {one.name} is {one.state}.")
         found += [f"Loop {one.name} takes nothing away: {text}" for text in one.holds]
         if one.last_failure:
-            found.append(f"Loop {one.name}, last in vain: {one.last_failure}")
+            found.append(f"Loop {one.name}, last in vain at {one.last_failure_at}: {one.last_failure}")
     found += [table.sentence for table in tables if table.sentence]
     return tuple(found) or ("Nothing waits, and nothing failed in the last hour.",)
 
@@ -190,6 +191,7 @@ def _loop(
         decisions=len(recent),
         failures=len(failed),
         last_failure=with_hint(failed[-1].title, (entry.name,)) if failed else "",
+        last_failure_at=format_rfc3339(Instant(failed[-1].at)) if failed else "",
         holds=holds,
     )
     return status, _due(state.until, last.now), tables, marks

@@ -166,7 +166,11 @@ def _since(decided: Sequence[PastDecision], now: Instant) -> str:
 
 
 def _told(one: PastDecision) -> Decided:
-    return Decided(format_rfc3339(one.record.now), one.text, one.why)
+    again = ""
+    if one.last is not None:
+        times = "at" if one.repeats == 1 else f"{one.repeats} times until"
+        again = f" (and again {times} {format_rfc3339(one.last)})"
+    return Decided(format_rfc3339(one.record.now), f"{one.text}{again}", one.why)
 
 
 def _answer(

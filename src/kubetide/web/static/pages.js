@@ -83,7 +83,7 @@ async function overviewPage() {
     "decisions/h": loop.decisions,
     "in vain/h": loop.failures,
     "takes nothing away because": loop.holds.join("; "),
-    "last in vain": loop.lastFailure,
+    "last in vain": loop.lastFailure && `${timeText(loop.lastFailureAt)} ${loop.lastFailure}`,
   }));
   const atEnd = FILE && state.at ? make("p", { class: "none" }, ...linked("This page is a file: its tables are of the end of the run alone. `kubetide ui` has them at any time.")) : null;
   return {
