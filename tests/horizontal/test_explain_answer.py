@@ -185,6 +185,14 @@ def test_the_page_begins_with_hpas_that_cannot_have_what_they_want():
     assert sentence(state_of(150, hpa=policies("scaleUp"))) == ""
 
 
+def test_a_window_is_not_waited_for_where_scaling_is_disabled():
+    """The window ends at a time, and nothing happens then: what disables the direction is the answer."""
+    off = worlds.hpa(behavior={"scaleDown": {"selectPolicy": "Disabled"}})
+    held = "It has 4 replicas and wants 2 (cpu utilization 25% of 50%), but its behavior disables scale-down, so it stays at 4."
+    assert answer(state_of(50, hpa=off, memory=[(100, 4)])) == held
+    assert answer(state_of(50, hpa=off)) == held
+
+
 def test_hpas_over_the_same_pods_decide_nothing_and_say_what_ends_it():
     """The page of status begins with both; the answer has what to change."""
     hpas = [worlds.hpa(), worlds.hpa(name="other")]

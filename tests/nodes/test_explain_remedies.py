@@ -44,6 +44,35 @@ def test_another_group_needs_no_higher_maximum(asked, change):
     assert (found.remedy.text, found.remedy.verified) == (change, True)
 
 
+def test_a_spread_over_zones_that_no_group_meets_names_another_zone():
+    """The skew names the domains that are missing; either change alone lets a pod in, and the second is decided again."""
+    rule = {
+        "maxSkew": 1,
+        "minDomains": 2,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    spread = {"spec": {"topologySpreadConstraints": [rule]}}
+    here = {"labels": {ZONE: "zone-a"}}
+    groups = [group("g", nodes=["n1"], made=template(**here))]
+    pods = [pod("a", **spread), pod("there", node="n1", **spread)]
+    found = explained(World(pods=pods, nodes=[node("n1", **here)], groups=groups))
+    assert found.groups[0].why == (
+        "node(s) didn't match pod topology spread constraints (1 pods in its topology.kubernetes.io/zone, at most 0 for one "
+        "more (maxSkew 1, and 1 of minDomains 2 domains))"
+    )
+    assert found.remedy is not None
+    assert found.remedy.verified
+    assert found.remedy.text == (
+        "add a group like g in another zone, or let the spread over topology.kubernetes.io/zone be soft "
+        "(whenUnsatisfiable: ScheduleAnyway)"
+    )
+    elsewhere = group("h", made=template(labels={ZONE: "zone-b"}))
+    bought = World(pods=pods, nodes=[node("n1", **here)], groups=[*groups, elsewhere])
+    assert bought.increases() == {"h": 1}
+
+
 def test_the_maximum_counts_the_pods_before():
     """A pod behind others that wait for the same group is told the maximum that is enough for all of them."""
     waiting = [pod(name, cpu="4") for name in ("a", "b", "c")]

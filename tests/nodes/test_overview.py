@@ -30,6 +30,18 @@ def test_an_unneeded_node_is_listed_with_the_time_from_which_it_may_go():
     ]
 
 
+def test_an_unneeded_node_does_not_go_before_the_delay_after_a_scale_up_is_over():
+    """The time on the page, and of the explanation, is the later one: nobody waits for a node that may not go yet."""
+    settings = {"scale_down_delay_after_add": minutes(20)}
+    world = World(nodes=[node("n1")], groups=[group("g", nodes=["n1"])], settings=settings)
+    world.tick()
+    world.state.memory.last_scale_up = world.now
+    world.tick(at=seconds(10))
+    ((_, _, _, why, _),) = tables(world)["nodes that go or are blocked"]
+    assert why == "may go from 2026-03-02T08:20:00Z on"
+    assert explain_node(world.state, "n1", world.now).goes.startswith("from 2026-03-02T08:20:00Z on, ")
+
+
 def test_an_unneeded_node_of_the_minimum_does_not_go_by_time():
     """A node that only the group's minimum keeps names that, and what to do, in place of a time."""
     world = World(nodes=[node("n1")], groups=[group("g", minimum=1, nodes=["n1"])])

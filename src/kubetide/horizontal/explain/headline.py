@@ -41,7 +41,13 @@ def holds_of(
     # Where a bound makes the same number of both, the window holds nothing.
     bound = min(max(verdict.raw, spec.minimum), spec.maximum)
     if verdict.stabilized != verdict.raw and not (verdict.limit in _BOUNDS and bound == verdict.limited):
-        holds.append(_window_text(verdict.raw, verdict.stabilized, windows))
+        direction = "down" if verdict.stabilized > verdict.raw else "up"
+        # What never happens does not happen after the window either.
+        holds.append(
+            f"its behavior disables scale-{direction}"
+            if _is_disabled(spec, direction)
+            else _window_text(verdict.raw, verdict.stabilized, windows)
+        )
     if verdict.limited != verdict.stabilized:
         holds.append(_limit_text(state, spec, Limited(verdict.limited, verdict.limit), now))
     for reason in reasons:
@@ -143,6 +149,12 @@ def _window_text(raw: int, held: int, windows: Sequence[Window]) -> str:
     return f"the {name} window of {format_duration(window.length)} holds it at {held} until {until}"
 
 
+def _is_disabled(spec: Autoscaler, direction: str) -> bool:
+    """Return whether the behavior never scales in a direction, ``up`` or ``down``."""
+    rules = spec.up if direction == "up" else spec.down
+    return rules is not None and rules.select == "Disabled"
+
+
 def _limit_of_forecast(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> str:
     """Name the limit that allows fewer pods now than are forecast; empty if none does."""
     pods, current = verdict.ahead.pods, verdict.current
@@ -164,7 +176,7 @@ def _limit_text(state: State, spec: Autoscaler, limited: Limited, now: Instant) 
     if rules is None:
         return f"the default scale-up limit (double, or 4) allows no more than {limited.replicas} at once"
     direction = "up" if upwards else "down"
-    if rules.select == "Disabled":
+    if _is_disabled(spec, direction):
         return f"its behavior disables scale-{direction}"
     events = state.events.get(spec.key, ScaleEvents())
     changes = events.ups if upwards else events.downs

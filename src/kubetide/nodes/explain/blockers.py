@@ -19,6 +19,9 @@ _WAYS: Final[Mapping[str, str]] = {
     "--skip-nodes-with-system-pods=false",
     "NotEnoughPdb": "let its PodDisruptionBudget allow one pod more to go",
     "NodeGroupMinSizeReached": "lower the group's minimum at the cloud",
+    "MinimalResourceLimitExceeded": "lower that minimum of the cluster",
+    "ScaleDownUnreadyDisabled": "repair the node or delete it, or set --scale-down-unready-enabled",
+    "DisruptionBudget": "let --consolidation-budgets disrupt more nodes at this time",
     "ScaleDownDisabledAnnotation": f"take the annotation {SCALE_DOWN_DISABLED} off the node",
 }
 

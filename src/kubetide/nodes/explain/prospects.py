@@ -5,7 +5,12 @@ from __future__ import annotations
 from kubetide.nodes.facts.nodes import has_taint, readiness
 from kubetide.nodes.scale_down.fill_order import SHARES
 from kubetide.nodes.scale_down.memory import UnremovableNode
-from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unready_time
+from kubetide.nodes.scale_down.unneeded.eligibility import (
+    cluster_delays,
+    local_delay_ends,
+    unneeded_time,
+    unready_time,
+)
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
@@ -36,10 +41,16 @@ def unneeded_wait(state: State, node_name: str) -> Duration | None:
 
 
 def removal_time(state: State, node_name: str) -> Instant | None:
-    """Return when the node will have been unneeded for long enough; None for a needed node or one of no group."""
+    """Return when the node will have been unneeded for long enough, and the delays after scale-ups and removals are over.
+
+    None for a needed node or one of no group.
+    """
     since = state.memory.scale_down.unneeded.get(node_name)
-    time = unneeded_wait(state, node_name)
-    return None if since is None or time is None else after(since, time)
+    time, group_id = unneeded_wait(state, node_name), state.group_of(node_name)
+    if since is None or time is None or group_id is None:
+        return None
+    own = local_delay_ends(state, group_id, since)
+    return max(after(since, time), own or since, *(delay.ends for delay in cluster_delays(state)))
 
 
 def removal_sentence(state: State, node_name: str, reason: str, blocking_pod: str) -> str:

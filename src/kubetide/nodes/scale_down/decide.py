@@ -31,7 +31,7 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
 from kubetide.nodes.scale_down.status import NOT_TRIED, pods_to_evict, status_of
-from kubetide.nodes.scale_down.unneeded.eligibility import any_leaving
+from kubetide.nodes.scale_down.unneeded.eligibility import any_leaving, cluster_delays
 from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, Removable
 from kubetide.nodes.scale_down.unneeded.simulation_time import cut_reasons, evaluate_in_time, is_evaluating
 from kubetide.nodes.state import State
@@ -43,12 +43,10 @@ from kubetide.units.time import (
     between,
     format_duration,
     format_rfc3339,
-    hours,
     whole_seconds,
 )
 
 _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
-_BEFORE_START: Duration = hours(1)
 
 
 def decide(
@@ -215,23 +213,12 @@ def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
 
 def _cooldown(state: State, now: Instant) -> str:
     """Say which delay of the whole cluster still runs; empty when none does."""
-    settings, memory = state.settings, state.memory.scale_down
-    if settings.scale_down_delay_type_local:
-        return ""
-    started = state.memory.started
-    # As upstream, a process begins as if all three had happened an hour before: of a longer delay the rest holds.
-    at_start = None if started is None else Instant(started - _BEFORE_START)
-    for what, known, delay in (
-        ("scale-up", state.memory.last_scale_up, settings.scale_down_delay_after_add),
-        ("failure", memory.last_failure, settings.scale_down_delay_after_failure),
-        ("deletion", memory.last_delete, settings.scale_down_delay_after_delete),
-    ):
-        since = at_start if known is None else known
+    for delay in cluster_delays(state):
         # At exactly the delay it is over. Source: upstream compares with "after now".
-        if since is not None and after(since, delay) > now:
-            at = f"was at {format_rfc3339(since)}" if known is not None else "was before the start"
-            until = format_rfc3339(after(since, delay))
-            return f"the last {what} {at}, nothing goes before {until} ({format_duration(delay)})"
+        if delay.ends > now:
+            at = f"was at {format_rfc3339(delay.since)}" if delay.known else "was before the start"
+            until, length = format_rfc3339(delay.ends), format_duration(delay.length)
+            return f"the last {delay.what} {at}, nothing goes before {until} ({length})"
     return ""
 
 

@@ -45,7 +45,9 @@ class PodTopologySpread:
                 )
             if one.skewed(row):
                 found = one.table.count(int(one.label.codes[row]))
-                most = f"at most {one.most()} for one more (maxSkew {one.rule.max_skew})"
+                domains, needed = one.table.domains, one.rule.min_domains
+                few = "" if domains >= needed else f", and {domains} of minDomains {needed} domains"
+                most = f"at most {one.most()} for one more (maxSkew {one.rule.max_skew}{few})"
                 detail = f"{found} pods in its {one.topology_key}, {most}"
                 return Refusal(plugin=self.name, reasons=(REASON,), code=UNSCHEDULABLE, detail=detail)
         return None

@@ -15,10 +15,10 @@ from kubetide.nodes.facts.amounts import amount_text
 from kubetide.objects.node import Node
 from kubetide.scheduling import Refusal
 
-_ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 SET_BY_THE_CLOUD = frozenset(
     {
-        *_ZONES,
+        *ZONES,
         "beta.kubernetes.io/arch",
         "beta.kubernetes.io/instance-type",
         "beta.kubernetes.io/os",
@@ -53,7 +53,7 @@ def change_of_labels(missing: Mapping[str, str], group: str) -> tuple[Change, ..
         changes.append(Change("label", f"add {labels} to the nodes of group {group}", nodes=labels))
     if fixed:
         dropped = f"drop {labels_text(fixed)} from the pod's node selector"
-        zone = next((fixed[key] for key in _ZONES if key in fixed), "")
+        zone = next((fixed[key] for key in ZONES if key in fixed), "")
         if "kubernetes.io/hostname" in fixed:
             changes.append(Change("selector", dropped))
         elif zone and len(fixed) == 1:

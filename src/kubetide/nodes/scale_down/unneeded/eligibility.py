@@ -15,7 +15,9 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import NodeGroup
-from kubetide.units.time import Duration, Instant, after
+from kubetide.units.time import Duration, Instant, after, hours
+
+_BEFORE_START: Duration = hours(1)
 
 
 class Refused(NamedTuple):
@@ -92,6 +94,39 @@ def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | Non
         if since is not None
     ]
     return max((end for end in ends if end > now), default=None)
+
+
+class Delay(NamedTuple):
+    """A delay in which nothing is removed: after ``what``, at ``since`` where that is known, else before the start."""
+
+    what: str
+    since: Instant
+    known: bool
+    length: Duration
+
+    @property
+    def ends(self) -> Instant:
+        """When it is over."""
+        return after(self.since, self.length)
+
+
+def cluster_delays(state: State) -> list[Delay]:
+    """Return the delays of the whole cluster, those that are over as well; none where groups have their own."""
+    settings, memory = state.settings, state.memory.scale_down
+    if settings.scale_down_delay_type_local:
+        return []
+    started = state.memory.started
+    # As upstream, a process begins as if all three had happened an hour before: of a longer delay the rest holds.
+    at_start = None if started is None else Instant(started - _BEFORE_START)
+    return [
+        Delay(what, since, known is not None, length)
+        for what, known, length in (
+            ("scale-up", state.memory.last_scale_up, settings.scale_down_delay_after_add),
+            ("failure", memory.last_failure, settings.scale_down_delay_after_failure),
+            ("deletion", memory.last_delete, settings.scale_down_delay_after_delete),
+        )
+        if (since := at_start if known is None else known) is not None
+    ]
 
 
 def ignores_daemon_sets(group: NodeGroup, settings: Settings) -> bool:
