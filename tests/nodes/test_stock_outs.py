@@ -133,8 +133,8 @@ def test_explain_says_who_found_out_and_until_when():
     note_shortage(held.state, "a1", "OutOfCapacity", START)
     (text,) = explain_group(held.state, "a2", START).obstacles
     assert text == (
-        "m5 a on-demand was out of stock at 2026-03-02T08:00:00Z in group a1; it is not asked for before "
-        "2026-03-02T08:30:00Z"
+        "m5 a on-demand is not asked for before 2026-03-02T08:30:00Z: out of stock at 2026-03-02T08:00:00Z in "
+        "group a1"
     )
 
 

@@ -15,6 +15,7 @@ from kubetide.cli.main import cli
 from kubetide.runtime.recording.folder import claimed
 from kubetide.runtime.recording.records import RecordError, read_records
 from kubetide.simulate.answers.status import status_of
+from kubetide.simulate.answers.when import read_moment, start_of_records
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import FaultSpec, load_scenario
 
@@ -88,6 +89,12 @@ def test_the_page_of_an_earlier_moment(waiting):
     assert [line.endswith(asked) for line in page.splitlines() if "ask: kubetide explain" in line] == [True]
     refused = CliRunner().invoke(cli, [*words, "--watch"])
     assert "--watch shows the end of the records" in refused.output
+
+
+def test_a_time_before_the_run_names_its_beginning(waiting):
+    """Nobody has to guess which time can be asked about."""
+    with pytest.raises(RecordError, match="the run begins at 2026-03-02T00:00:00Z"):
+        status_of(waiting, read_moment("2026-03-01T12:00:00Z", start_of_records(waiting)))
 
 
 def test_a_loop_that_is_silent_says_since_when(waiting, tmp_path):

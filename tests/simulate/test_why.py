@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 from tests.simulate.worlds import small
 
+from kubetide.cli.main import cli
 from kubetide.explain.records import Record
 from kubetide.nodes.reasons import VOCABULARY as NODES
 from kubetide.runtime.recording.record_writer import RecordWriter
@@ -116,6 +118,15 @@ def test_the_name_of_a_workload_offers_its_pods(run):
         why(run, "pod", "report")
     with pytest.raises(WhyError, match=f"did you mean default/{pod}"):
         explain_object(run, "pod", pod, namespace="shop", at=None)
+
+
+def test_a_workload_that_nothing_scales_leads_to_its_pods(run):
+    """Why a Deployment has too few pods is asked about it, and answered about them."""
+    asked = CliRunner().invoke(cli, ["explain", "deploy", "report", "--out", str(run)])
+    assert str(asked.exception) == (
+        "nothing scales Deployment default/report; about one of its pods ask: kubetide explain pod "
+        f"default/{report_pod(run)} --out {run}"
+    )
 
 
 def test_a_folder_without_records_is_named(tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.core import ParameterSource
@@ -104,6 +105,22 @@ def command(
     )
 
 
+_POD_NAMES: Final = {
+    "Deployment": r"-[a-z0-9]+-[a-z0-9]{5}",
+    "ReplicaSet": r"-[a-z0-9]{5}",
+    "StatefulSet": r"-[0-9]+",
+}
+"""How names of pods go on after that of their workload."""
+
+
+def _pod_of(out: Path, kind: str, workload: str, at: Moment | None) -> str:
+    """Return a pod of a workload, by its name; empty if none is there."""
+    from kubetide.simulate.answers.why import objects_of
+
+    named = re.compile(re.escape(workload) + _POD_NAMES[kind])
+    return next(filter(named.fullmatch, objects_of(out, at, {"pod"}).get("pod", ())), "")
+
+
 def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     """Return kind, namespace and name of what scales a workload. Raises KubetideError where nothing does."""
     import difflib
@@ -115,6 +132,9 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     found = scalers_of(out, target, at)
     if not found:
         kind, _, name = target.partition("/")
+        if pod := _pod_of(out, kind, name, at):
+            asked = f"nothing scales {kind} {name}; about one of its pods ask: kubetide explain pod {pod}"
+            raise KubetideError(commands_with_folder(out, asked))
         there = targets_of(out, kind)
         # By the name alone: a namespace in common makes no two names alike.
         names = {one.rpartition("/")[2]: one for one in there}

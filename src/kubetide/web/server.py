@@ -312,7 +312,7 @@ def _here(request: web.Request) -> str:
 def _number(query: Mapping[str, str], name: str, default: int) -> int:
     text = query.get(name, str(default))
     if not text.isdecimal():
-        raise ValueError(f"{name}={text}: not a whole number")
+        raise ValueError(f"{name}={text}: not a whole number of 0 or more")
     return int(text)
 
 

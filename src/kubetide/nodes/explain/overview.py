@@ -62,10 +62,10 @@ def _groups(state: State, now: Instant) -> Table:
 def _holds_back(state: State, view: GroupView, now: Instant) -> list[str]:
     """Return why the group gets no new nodes although it may be larger."""
     entry = state.memory.backoff.get(view.group.id)
-    parts = []
+    # A shortage is remembered for longer than a backoff lasts.
+    parts = out_of_stock_texts(state, view.group, now)
     if entry is not None and is_backed_off(entry, now):
         parts.append(f"backoff until {format_rfc3339(entry.until)}: {entry.error_code or entry.error_class}")
-    parts += out_of_stock_texts(state, view.group, now)
     if not view.healthy:
         parts.append("unhealthy")
     return parts

@@ -80,11 +80,12 @@ def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str
     out = [offer for offer in offers if _is_out(state, offer, now)]
     for offer in out:
         entry = state.memory.stock_outs[offer]
-        until = f"it is not asked for before {format_rfc3339(entry.until)}"
-        if len(out) < len(offers):
-            until = "the group is still asked for nodes, as it has other offers"
+        seen = f"out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}"
+        # What is cut at the end of a row of a table must not be the time until which one waits.
         found.append(
-            f"{offer} was out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}; {until}"
+            f"{offer} was {seen}; the group is still asked for nodes, as it has other offers"
+            if len(out) < len(offers)
+            else f"{offer} is not asked for before {format_rfc3339(entry.until)}: {seen}"
         )
     return found
 

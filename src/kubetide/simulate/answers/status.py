@@ -17,7 +17,7 @@ from kubetide.runtime.recording.index_lines import Entries, Entry
 from kubetide.runtime.recording.indexed_records import read_reasons
 from kubetide.runtime.recording.records import Ending, RecordError, ending, recorded_loops
 from kubetide.simulate.answers.moments import Moments, NotBegun
-from kubetide.simulate.answers.when import Moment
+from kubetide.simulate.answers.when import Moment, start_of_records
 from kubetide.simulate.outcome.marks import marks_of
 from kubetide.simulate.outcome.timeline import Mark
 from kubetide.units.time import (
@@ -125,7 +125,8 @@ def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tu
         marks += said
     if not loops and at is not None:
         raise RecordError(
-            f"nothing is recorded under {folder} until {format_rfc3339(at.at)}; ask about a later time"
+            f"nothing is recorded under {folder} until {format_rfc3339(at.at)}: the run begins at "
+            f"{format_rfc3339(start_of_records(folder))}"
         )
     if not loops:
         raise RecordError(f"no loop of {folder} is known here; install the packages that the run had")
