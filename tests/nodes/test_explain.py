@@ -111,8 +111,11 @@ def test_nothing_is_changed_by_asking():
 
 def test_no_help_is_offered_where_none_is_known():
     """No change of a request or of a group brings a pod that is not there; nothing unverified is offered."""
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "nobody"}}}
-    body = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    terms = [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": one}}}
+        for one in ("nobody", "nobody-else")
+    ]
+    body = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
     world = World(pods=[pod("a", spec=body)], groups=[group("g")])
     world.tick()
     found = explained(world)

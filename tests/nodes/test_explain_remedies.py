@@ -16,6 +16,8 @@ from kubetide.nodes.facts.slim_pods import slim_pod
 FULL = {"nodes": [node("n1")], "groups": [group("g", maximum=1, nodes=["n1"])]}
 ON_IT = pod("z", cpu="4", node="n1")
 FRIEND = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "nobody"}}}
+OTHER = {**FRIEND, "labelSelector": {"matchLabels": {"app": "nobody-else"}}}
+LONELIER = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [FRIEND, OTHER]}}}
 LONELY = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [FRIEND]}}}
 
 
@@ -109,7 +111,7 @@ def test_a_change_that_helps_others_first_counts_them(asked, change):
 
 def test_what_no_change_overcomes_is_named():
     """Behind a maximum that can be raised, what then keeps the pod is in the first line and beside the change."""
-    world = World(pods=[pod("a", spec=LONELY), ON_IT], **FULL)
+    world = World(pods=[pod("a", spec=LONELIER), ON_IT], **FULL)
     found = explained(world)
     obstacle = "node(s) didn't match pod affinity rules"
     assert found.sentence.startswith(f"No group takes it, and no change is known that would help: {obstacle}")
@@ -119,6 +121,16 @@ def test_what_no_change_overcomes_is_named():
     assert any(
         line.startswith(f"  would help: raise max of group g from 1 to 2 (not enough alone: then {obstacle}")
         for line in lines
+    )
+
+
+def test_an_affinity_that_no_pod_meets_names_the_rule_to_drop():
+    """As about the nodes that are there: no new node has the pods that it asks for."""
+    found = explained(World(pods=[pod("a", spec=LONELY), ON_IT], **FULL))
+    assert found.remedy is not None
+    assert (found.remedy.verified, found.remedy.text) == (
+        True,
+        "raise max of group g from 1 to 2 and drop the required podAffinity over kubernetes.io/hostname",
     )
 
 

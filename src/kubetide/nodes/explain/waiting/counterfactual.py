@@ -27,7 +27,7 @@ from kubetide.nodes.explain.waiting.group_changes import (
 )
 from kubetide.nodes.explain.waiting.limit_changes import LIMITS, GroupLimits, enforced_quotas
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
-from kubetide.nodes.explain.waiting.spread_changes import PLUGIN, spread_softly
+from kubetide.nodes.explain.waiting.pod_rules import PLUGINS, Labels, relax_rules
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import Memory
@@ -252,19 +252,20 @@ class Supposing:
                 return ()
             supposed.labels.update(found[0])
             return (found[1],)
-        if rejection.refusal.plugin == PLUGIN:
-            softer = spread_softly(supposed.pod, group_id, partial(self._spread_refuses, group_id, supposed))
-            if softer is None:
+        if (plugin := rejection.refusal.plugin) in PLUGINS:
+            asked = partial(self._refuses, plugin, group_id, supposed)
+            relaxed = relax_rules(plugin, supposed.pod, group_id, asked)
+            if relaxed is None:
                 return ()
-            supposed.pod, change = softer
+            supposed.pod, change = relaxed
             return (change,)
         return _put_refusal_right(rejection.refusal, template, group_id, supposed)
 
-    def _spread_refuses(self, group: str, supposed: _Supposed, pod: Pod, labels: Mapping[str, str]) -> bool:
-        """Return whether the group's nodes, with these labels added, refuse the changed pod for its spread constraints."""
+    def _refuses(self, plugin: str, group: str, supposed: _Supposed, pod: Pod, labels: Labels) -> bool:
+        """Return whether a plugin refuses the changed pod on the group's nodes with these labels added."""
         other = with_fields(supposed, pod=pod, labels={**supposed.labels, **labels})
         found = _rejection(self._decide(other, group).tick, group, self._key)
-        return found is not None and found.refusal is not None and found.refusal.plugin == PLUGIN
+        return found is not None and found.refusal is not None and found.refusal.plugin == plugin
 
     def _limit_changes(self, tick: Tick, group_id: str, supposed: _Supposed) -> tuple[Change, ...] | None:
         """Change limits, or wait, where the group is not asked or has no node left for the pod; None where it refuses the pod."""
