@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.explain.blockers import fix_for
+from kubetide.nodes.explain.cluster_health import unhealthy_now, unhealthy_text
 from kubetide.nodes.explain.created_groups import takers_sentence
 from kubetide.nodes.explain.prospects import (
     failures_sentence,
@@ -20,6 +21,7 @@ from kubetide.nodes.explain.prospects import (
     last_simulated_verdict,
     price_of,
     removal_sentence,
+    unlooked_sentence,
 )
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.unready_nodes import unready_text
@@ -28,6 +30,7 @@ from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
+from kubetide.nodes.facts.pods import is_daemon_set_pod
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, key_of
@@ -147,18 +150,20 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = 
     if sentence := consumer_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
-    if verdict is None and tick.result != "ScaleUpLimitedByMaxNodesTotal":
+    if verdict is None and (tick.result != "ScaleUpLimitedByMaxNodesTotal" or is_daemon_set_pod(pod)):
         return PodExplanation(
             namespace=namespace,
             name=name,
             status="ignored",
-            sentence=not_in_tick_sentence(tick, pod, key),
+            sentence=not_in_tick_sentence(state, tick, pod),
             result=tick.result,
         )
     remedies: Supposing | SharedRemedies = supposing
     if share_remedies:
         remedies = SharedRemedies(supposing, partial(equivalence_of, state, tick, pod, verdict))
-    return _by_group(state, remedies, tick, key, verdict)
+    halt = unhealthy_text(state, tick.view)
+    found = _by_group(state, remedies, tick, key, verdict)
+    return replace(found, sentence=f"{halt} {found.sentence}") if halt else found
 
 
 def _last_obstacles(groups: Sequence[GroupVerdict]) -> list[str]:
@@ -227,8 +232,10 @@ def _by_group(
 def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     """Explain one node by the last evaluation and the deletions in flight. Raises KeyError for an unknown node."""
     found = _node(state, name, now)
+    halt = unhealthy_now(state, now) if found.status != "deleting" else ""
     return replace(
         found,
+        sentence=f"{halt} {found.sentence}".lstrip(),
         price_per_hour=price_of(state, found.group),
         way_out=fix_for(found.blocking_reason or found.reason),
         goes=removal_sentence(state, name, found.reason, found.blocking_pod)
@@ -299,7 +306,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
             sentence=f"It is unneeded since {format_rfc3339(since)}; nothing is removed now: {why}.",
             since=since,
         )
-    sentence, reason = _unlooked(state, name, group)
+    sentence, reason = unlooked_sentence(state, name, group)
     return NodeExplanation(node=name, group=group, status="stays", sentence=sentence, reason=reason)
 
 
@@ -377,22 +384,3 @@ def _cost_text(tick: Tick, key: Key) -> str:
         f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
         f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this costs at most {cost_summary.gap:.2%} too much."
     )
-
-
-def _unlooked(state: State, name: str, group: str) -> tuple[str, str]:
-    if lister := state.lister_of(name):
-        return (
-            f"Group {lister} counts its machine, but its provider puts the node in no group, so it is never removed.",
-            "NotAutoscaled",
-        )
-    if not group:
-        return "It belongs to no node group, so it is never removed.", "NotAutoscaled"
-    known = state.groups[group]
-    if known.stale:
-        return (
-            f"Group {group} is seen as it was earlier: {known.stale}; until it is read anew nothing of it is removed.",
-            "NodeGroupStale",
-        )
-    if known.target_size <= known.min_size:
-        return f"Group {group} is at its minimum of {known.min_size}.", "NodeGroupMinSizeReached"
-    return "It has not been looked at yet.", ""

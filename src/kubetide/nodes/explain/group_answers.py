@@ -9,6 +9,7 @@ import msgspec
 
 from kubetide.nodes.capacity.quotas import quotas_of
 from kubetide.nodes.explain.balance_lines import balance_lines
+from kubetide.nodes.explain.cluster_health import unhealthy_text
 from kubetide.nodes.explain.created_groups import created_lines
 from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.explain.unready_nodes import unready_text
@@ -62,11 +63,12 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
 def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
     """Explain one group. Raises KeyError for an unknown group."""
     copy = without_learned_facts(state)
-    view = observe(copy, now).groups[group_id]
+    cluster = observe(copy, now)
+    view = cluster.groups[group_id]
     learn(copy, now)
     group = copy.groups[group_id]
     template = template_of(copy, group, copy.nodes_by_group()[group_id])
-    obstacles = []
+    obstacles = [halt.rstrip(".")] if (halt := unhealthy_text(copy, cluster)) else []
     if group.target_size >= group.max_size:
         obstacles.append(f"it is at its maximum of {group.max_size}")
     entry = copy.memory.backoff.get(group_id)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kubetide.loop.status import MOST_NAMED, Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.capacity_overview import capacity_tables
+from kubetide.nodes.explain.cluster_health import unhealthy_text
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.facts.pods import is_unschedulable
@@ -37,7 +38,8 @@ def _tables(core: NodesCore, now: Instant) -> tuple[Table, ...]:
 
 
 def _groups(state: State, now: Instant) -> Table:
-    views = observe(state, now).groups
+    cluster = observe(state, now)
+    views = cluster.groups
     rows: list[tuple[Cell, ...]] = []
     for name, view in sorted(views.items()):
         group = view.group
@@ -54,7 +56,9 @@ def _groups(state: State, now: Instant) -> Table:
             )
         )
     held = [name for name, view in sorted(views.items()) if _holds_back(state, view, now)]
-    sentence = f"Groups without new nodes for now: {listed(held, MOST_NAMED)}." if held else ""
+    halt = unhealthy_text(state, cluster)
+    groups = f"Groups without new nodes for now: {listed(held, MOST_NAMED)}." if held else ""
+    sentence = " ".join(filter(None, (halt, groups)))
     columns = ("node group", "size", "min", "max", "ready", "upcoming", "price/h", "state")
     return Table("node groups", columns, tuple(rows), sentence)
 

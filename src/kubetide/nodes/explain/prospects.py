@@ -101,3 +101,23 @@ def filling_sentence(node: Node) -> str:
         f"after fuller nodes, as its pods ask for less than {min(below):.0%} of it "
         f"({len(below)} of {len(SHARES)} soft taints; --steer-pods-to-fuller-nodes)"
     )
+
+
+def unlooked_sentence(state: State, name: str, group: str) -> tuple[str, str]:
+    """Return why a node without a verdict stays, as a sentence and as a word; ``group`` is empty for a node of none."""
+    if lister := state.lister_of(name):
+        return (
+            f"Group {lister} counts its machine, but its provider puts the node in no group, so it is never removed.",
+            "NotAutoscaled",
+        )
+    if not group:
+        return "It belongs to no node group, so it is never removed.", "NotAutoscaled"
+    known = state.groups[group]
+    if known.stale:
+        return (
+            f"Group {group} is seen as it was earlier: {known.stale}; until it is read anew nothing of it is removed.",
+            "NodeGroupStale",
+        )
+    if known.target_size <= known.min_size:
+        return f"Group {group} is at its minimum of {known.min_size}.", "NodeGroupMinSizeReached"
+    return "It has not been looked at yet.", ""

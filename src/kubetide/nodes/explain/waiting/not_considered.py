@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from kubetide.nodes.explain.waiting.node_fit import refusal_on
+from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_unschedulable
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod, priority_of
 
 _DEFAULT_SCHEDULER = "default-scheduler"
@@ -36,13 +38,36 @@ def not_considered_sentence(state: State, pod: Pod) -> str:
     return ""
 
 
-def not_in_tick_sentence(tick: Tick, pod: Pod, key: Key) -> str:
+def not_in_tick_sentence(state: State, tick: Tick, pod: Pod) -> str:
     """Return why this tick buys nothing for a pod that has no place."""
     if is_daemon_set_pod(pod):
-        return "It belongs to a DaemonSet, so no node is bought for it: it waits for capacity on the node that it is for."
-    if any((one.metadata.namespace, one.metadata.name) == key for one in tick.demand.too_new):
+        node, key = _node_of(pod), key_of(pod)
+        refusal = refusal_on(state, key, node) if node in state.nodes else None
+        where = f"node {node}" if node else "the node that it is for"
+        why = f", which does not take it: {refusal_text(refusal)}" if refusal is not None else ""
+        return (
+            f"It belongs to a DaemonSet, so no node is bought for it: it waits for capacity on {where}{why}."
+        )
+    if any(key_of(one) == key_of(pod) for one in tick.demand.too_new):
         return "It is younger than its scale-up delay, so it is not looked at yet."
     return f"It is not looked at in this tick: {tick.result}."
+
+
+def _node_of(pod: Pod) -> str:
+    """Return the node that a pod of a DaemonSet is for; empty if it does not say. Source: the DaemonSet controller."""
+    affinity = pod.spec.affinity
+    required = (
+        affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        if affinity is not None and affinity.node_affinity is not None
+        else None
+    )
+    fields = [
+        field
+        for term in (required.node_selector_terms or () if required is not None else ())
+        for field in term.match_fields or ()
+    ]
+    names = [name for field in fields if field.key == "metadata.name" for name in field.values or ()]
+    return names[0] if len(names) == 1 else ""
 
 
 def _unasked(pod: Pod, allowed: tuple[str, ...]) -> str:
