@@ -43,6 +43,22 @@ def test_groups_that_the_cloud_does_not_deliver_for():
     assert "STOCKOUT: no c5d.large in zone-a" in reported[1].seen
 
 
+def test_nodes_that_are_not_ready_are_to_be_repaired():
+    """A group that is unhealthy lacks no quota; where the whole cluster is, that comes first."""
+    lost = GroupStatus("g", 0, 9, 2, "Unhealthy")
+    (one,) = found("group-backoff", group_statuses=(lost,))
+    assert one.seen == "too many of its nodes are missing or not ready"
+    assert one.fix.endswith("repair or delete these nodes")
+    nodes = tuple(node(f"n{at}", ready=at < 2) for at in range(6))
+    groups = (group("g", nodes=[one.metadata.name for one in nodes]),)
+    reported = found("group-backoff", nodes=nodes, groups=groups, group_statuses=(lost,))
+    assert [one.object for one in reported] == ["cluster", "node group g"]
+    assert reported[0].seen.startswith(
+        "4 of 6 nodes are not ready, more than --ok-total-unready-count=3 and "
+    )
+    assert reported[0].fix == reported[1].fix
+
+
 def test_what_the_cloud_says_of_its_groups():
     """A provider's warnings are findings about the group."""
     (one,) = found("group-warnings", groups=(group("g", warnings=("it has scaling policy cpu-60",)),))
