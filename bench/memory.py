@@ -289,7 +289,7 @@ def measure_snapshot(nodes: int) -> None:
     trim_freed_memory()
     made = [make_node(number) for number in range(nodes)]
     keep = PodSlimmer().keep
-    pods = [keep(event.object) for event in watched_pods(nodes) if event.object is not None]
+    pods = [keep(event.object) for event in watched_pods(nodes) if isinstance(event.object, Pod)]
     gc.collect()
     meter = Meter(nodes, "snapshot")
     snapshot = Snapshot()

@@ -17,6 +17,7 @@ from typing import Any
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
+from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
@@ -47,7 +48,7 @@ async def measure(clock: Clock) -> dict[str, Any]:
     async def watch(number: int) -> None:
         async for batch in cluster.watch(PODS, resource_version=listing.resource_version):
             for event in batch:
-                assert event.object is not None
+                assert isinstance(event.object, Pod)
                 seen[number] += event.object.status.phase == "Running"
 
     watchers = [asyncio.ensure_future(watch(number)) for number in range(WATCHERS)]

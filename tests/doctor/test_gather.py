@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.vertical.custom_kinds import definition
 
 from kubetide.cli.main import cli
 from kubetide.doctor import GroupStatus, diagnose
@@ -20,6 +21,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, learned_document
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     EVENTS,
     HPAS,
@@ -29,6 +31,7 @@ from kubetide.objects.kinds import (
     POD_TEMPLATES,
     PROVISIONING_REQUESTS,
     STORED_KINDS,
+    VPAS,
 )
 from kubetide.ports.errors import Forbidden
 from kubetide.runtime.timing.clock import run_virtual
@@ -139,6 +142,28 @@ def test_what_may_not_be_read_is_reported():
         "they could not be read: pods is forbidden"
     ]
     assert "hpa-target" in {one.check for one in found}
+
+
+def test_an_object_that_cannot_be_read_is_reported():
+    """The finding names the object, the field and the fix; the others of its kind are checked."""
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store((*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS)), clock, seed=1)
+        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(VPAS))
+        for name, spec in {"odd": {"updatePolicy": "Auto"}, "good": {}}.items():
+            await cluster.create(
+                VPAS.untyped, {"metadata": {"name": name}, "spec": spec}, namespace="default"
+            )
+        return await gathered(cluster, clock)
+
+    snapshot = run_virtual(main, start=START)
+    assert [one.metadata.name for one in snapshot.vpas] == ["good"]
+    [odd] = [one for one in diagnose(snapshot) if one.check == "unread"]
+    assert (odd.object, odd.seen, odd.fix) == (
+        "verticalpodautoscaler default/odd",
+        "it cannot be read: spec.updatePolicy: expected object | null, got str",
+        "write that field as its kind has it",
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[", "3", "nodeGroups: {}", "nodeGroups: [3, {health: {}}]"])

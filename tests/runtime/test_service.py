@@ -8,10 +8,18 @@ from contextlib import suppress
 import pytest
 from tests.horizontal.running import START, Usage, World
 from tests.nodes.live import FREE
+from tests.vertical.custom_kinds import definition
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
-from kubetide.objects.kinds import EVENTS, PODS
+from kubetide.objects.kinds import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    PODS,
+    STORED_KINDS,
+    VPA_CHECKPOINTS,
+    VPAS,
+)
 from kubetide.ports.errors import Forbidden, MetricsError, Unavailable
 from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.guard import Advice
@@ -42,9 +50,9 @@ class Refusing(EmbeddedCluster):
         return await super().list(kind, **where)
 
 
-def service_of(clock, cluster, said, usage=None, guard=FREE):
+def service_of(clock, cluster, said, usage=None, guard=FREE, **flags):
     return Service(
-        make_config([]),
+        make_config([("--", flags)] if flags else []),
         cluster,
         clock,
         sources=Sources(usage or Usage(cluster, clock, 100)),
@@ -279,3 +287,34 @@ def test_events_name_the_program_that_wrote_them():
         "horizontal-pod-autoscaler",
         "kubetide",
     )
+
+
+def test_an_object_that_cannot_be_read_is_named():
+    """Which VPA, which field, what to do; nothing else stops, and the end is said too."""
+
+    async def main(clock):
+        said = []
+        cluster = EmbeddedCluster(Store((*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS)), clock, seed=1)
+        for kind in (VPAS, VPA_CHECKPOINTS):
+            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(kind))
+        body = {"metadata": {"name": "shop"}, "spec": {"updatePolicy": {"minReplicas": "two"}}}
+        await cluster.create(VPAS.untyped, body, namespace="default")
+        service = service_of(clock, cluster, said, controllers="recommender")
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(3))
+        assert (service.not_ready(), service.not_alive(), service.health_check()) == ("", "", "")
+        patch = {"spec": {"updatePolicy": {"minReplicas": 2}}}
+        await cluster.patch(VPAS.untyped, "shop", patch, namespace="default")
+        await clock.sleep(minutes(3))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return [one for one in said if "VerticalPodAutoscaler" in one]
+
+    assert run_virtual(main, start=START) == [
+        (
+            "VerticalPodAutoscaler default/shop cannot be read: spec.updatePolicy.minReplicas: expected int | null, "
+            "got str; mend the field: until then what was last read of it holds, if anything was"
+        ),
+        "VerticalPodAutoscaler default/shop can be read again, or is gone",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from sys import intern
 from typing import Any, Generic, TypeVar, cast
 
@@ -9,9 +10,9 @@ import msgspec
 
 from kubetide.cluster.refusals import UNREADABLE, error_of_status
 from kubetide.objects.base import json_name
-from kubetide.objects.kinds import Kind
+from kubetide.objects.kinds import Kind, may_be_unread
 from kubetide.objects.meta import ObjectMeta
-from kubetide.ports.cluster import EventType, WatchEvent
+from kubetide.ports.cluster import EventType, Unread, WatchEvent, field_problem
 from kubetide.ports.errors import InternalError
 
 T = TypeVar("T")
@@ -32,6 +33,12 @@ class ObjectList(msgspec.Struct, Generic[T]):
 
     metadata: ListMeta
     items: tuple[T, ...] | None = None
+
+
+class _Identified(msgspec.Struct):
+    """What is read of an object of which no more can be read."""
+
+    metadata: ObjectMeta
 
 
 class _RawEvent(msgspec.Struct):
@@ -88,14 +95,28 @@ def decode(model: type[T], body: bytes) -> T:
         raise InternalError(f"the server's answer cannot be read: {error}") from error
 
 
-def decode_list(kind: Kind[T], body: bytes) -> ObjectList[T]:
-    """Read a list; its items get the types that servers leave out. Raises InternalError."""
+def decode_list(kind: Kind[T], body: bytes) -> tuple[ObjectList[T], Sequence[Unread]]:
+    """Read a list, and which of its items cannot be read; items get the types that servers leave out.
+
+    Raises InternalError.
+    """
     model: Any = kind.model
-    found = cast("ObjectList[T]", decode(ObjectList[model], body))
+    unread: list[Unread] = []
+    try:
+        found = cast("ObjectList[T]", decode(ObjectList[model], body))
+    except InternalError:
+        if not may_be_unread(kind):
+            raise
+        parts = decode(ObjectList[msgspec.Raw], body)
+        items: list[Any] = []
+        for part in parts.items or ():
+            one = _read_or_unread(kind, part)
+            (unread if isinstance(one, Unread) else items).append(one)
+        found = ObjectList(parts.metadata, tuple(items))
     for item in found.items or ():
         _name_type(kind, item)
         _meta_of(item)
-    return found
+    return found, unread
 
 
 def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
@@ -119,13 +140,31 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
                 return WatchEvent("BOOKMARK", None, mark.resource_version, "", ""), ends
             said, found = event.type, decoder_of(kind.model).decode(event.object)
     except UNREADABLE as error:
-        raise InternalError(f"an event of a watch cannot be read: {error}") from error
-    if not isinstance(found, dict):
+        if not may_be_unread(kind):
+            raise InternalError(f"an event of a watch cannot be read: {error}") from error
+        said, found = _unread_event(line, kind)
+    if not isinstance(found, dict | Unread):
         for field in ("api_version", "kind"):
             _set(found, field, intern(getattr(found, field)))
     meta = _meta_of(found)
     made = WatchEvent(event_type(said), found, meta.resource_version, meta.namespace, meta.name)
     return cast("WatchEvent[T]", made), False
+
+
+def _unread_event(line: bytes, kind: Kind[Any]) -> tuple[str, Any]:
+    try:
+        event = _read_event(line)
+    except UNREADABLE as error:
+        raise InternalError(f"an event of a watch cannot be read: {error}") from error
+    return event.type, _read_or_unread(kind, event.object)
+
+
+def _read_or_unread(kind: Kind[Any], raw: msgspec.Raw) -> Any:
+    """Read an object, or ``Unread`` in its place. Raises InternalError for one whose metadata cannot be read either, or names nothing."""
+    try:
+        return decoder_of(kind.model).decode(raw)
+    except UNREADABLE as error:
+        return Unread(_meta_of(decode(_Identified, bytes(raw))), field_problem(error))
 
 
 def _meta_of(item: Any) -> ObjectMeta:

@@ -19,7 +19,7 @@ from kubetide.cluster.transport import JSON, Asked, Transport
 from kubetide.objects.kinds import Kind
 from kubetide.objects.protobuf import MAGIC, MEDIA_TYPE, PROTOBUF_OR_JSON
 from kubetide.objects.sharing import shared
-from kubetide.ports.cluster import Listing, WatchEvent
+from kubetide.ports.cluster import Listing, Unread, WatchEvent
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Invalid, MethodNotAllowed, Unavailable
 from kubetide.units.seeds import uniform
 from kubetide.units.time import Duration, seconds
@@ -59,7 +59,7 @@ class _Form(NamedTuple):
     def trimmed(self, one: bytes, kind: Kind[Any]) -> WatchEvent[Any]:
         """Read an event with its object reduced."""
         event = self.event(one, kind)[0]
-        if self.keep is None or event.object is None:
+        if self.keep is None or event.object is None or isinstance(event.object, Unread):
             return event
         return event._replace(object=self.keep(event.object))
 
@@ -172,17 +172,19 @@ class Reader:
         self, kind: Kind[T], path: str, query: dict[str, str], keep: Callable[[T], Any] | None
     ) -> Listing[Any]:
         items: list[Any] = []
+        unread: list[Unread] = []
         version, token = "", ""
         while True:
             whole = {**query, "continue": token} if token else query
             body = await self._transport.send(Asked("GET", path, whole, accept=self._accepted(kind)))
-            part = self._read_list(kind, body, keep)
+            part, passed_over = self._read_list(kind, body, keep)
             del body  # the next one need not be held beside it
             items += part.items or ()
+            unread += passed_over
             self._check_number(kind, len(items))
             version, token = version or part.metadata.resource_version, part.metadata.continue_
             if not token:
-                return Listing(tuple(items), version)
+                return Listing(tuple(items), version, tuple(unread))
 
     async def _streamed(
         self,
@@ -220,6 +222,7 @@ class Reader:
     ) -> tuple[Listing[Any], Sequence[WatchEvent[Any]]]:
         """Read the objects that a watch begins with; return them, and the events behind them."""
         items: list[tuple[str, str, Any]] = []
+        unread: list[Unread] = []
         taken, is_long = 0, False
         while True:
             piece = await stream.read(_INITIAL_PATIENCE)
@@ -238,9 +241,14 @@ class Reader:
                     later = [form.trimmed(other, kind) for other in pieces[number + 1 :]]
                     # A stream promises no order; a list does.
                     items.sort(key=itemgetter(0, 1))
-                    return Listing(tuple(item[2] for item in items), event.resource_version), later
+                    return Listing(
+                        tuple(item[2] for item in items), event.resource_version, tuple(unread)
+                    ), later
                 if event.type != "ADDED" or event.object is None:
                     raise _NotStreamedError  # these are changes: the server did not understand the question
+                if isinstance(event.object, Unread):
+                    unread.append(event.object)
+                    continue
                 trimmed = event.object if form.keep is None else form.keep(event.object)
                 items.append((event.namespace, event.name, trimmed))
             self._check_number(kind, len(items))
@@ -263,13 +271,18 @@ class Reader:
     def _accepted(self, kind: Kind[Any]) -> str:
         return PROTOBUF_OR_JSON if self._codec is not None and self._codec.knows(kind) else JSON
 
-    def _read_list(self, kind: Kind[T], body: bytes, keep: Callable[[T], Any] | None) -> ObjectList[Any]:
+    def _read_list(
+        self, kind: Kind[T], body: bytes, keep: Callable[[T], Any] | None
+    ) -> tuple[ObjectList[Any], Sequence[Unread]]:
+        unread: Sequence[Unread] = ()
         if self._codec is not None and body.startswith(MAGIC):
             found = self._codec.decode_list(kind, body)
         else:
-            found = decode_list(kind, body)
+            found, unread = decode_list(kind, body)
             keep = keep or shared
-        return found if keep is None else ObjectList(found.metadata, tuple(map(keep, found.items or ())))
+        if keep is not None:
+            found = ObjectList(found.metadata, tuple(map(keep, found.items or ())))
+        return found, unread
 
     def _form_of(self, stream: Stream, kind: Kind[Any], keep: Callable[[Any], Any] | None) -> _Form:
         if self._codec is not None and stream.media_type == MEDIA_TYPE:

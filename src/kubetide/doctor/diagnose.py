@@ -16,6 +16,7 @@ def diagnose(snapshot: Snapshot, checks: Sequence[Check] = CHECKS) -> tuple[Find
     """
     found = [finding for check in checks for finding in _asked(check, snapshot)]
     found += [_unread(plural, why) for plural, why in sorted(snapshot.unread.items())]
+    found += [_unread_object(name, why) for name, why in sorted(snapshot.unread_objects.items())]
     places = {check.name: place for place, check in enumerate(checks)}
     return tuple(
         sorted(
@@ -48,6 +49,17 @@ def _asked(check: Check, snapshot: Snapshot) -> list[Finding]:
             )
         )
     return found
+
+
+def _unread_object(name: str, why: str) -> Finding:
+    return Finding(
+        check="unread",
+        severity="warning",
+        object=name,
+        seen=f"it cannot be read: {why}",
+        why="no loop follows it, or only as it was before",
+        fix="write that field as its kind has it",
+    )
 
 
 def _unread(plural: str, why: str) -> Finding:

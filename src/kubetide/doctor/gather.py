@@ -96,11 +96,16 @@ async def gather(
     """
     found: dict[str, tuple[Any, ...]] = {}
     unread: dict[str, str] = {}
+    odd: dict[str, str] = {}
     for name, kind in _FIELDS.items():
         if kind is POD_TEMPLATES and not (found.get("requests") or found.get("buffers")):
             continue
         try:
-            found[name] = tuple((await cluster.list(kind)).items)
+            listing = await cluster.list(kind)
+            found[name] = tuple(listing.items)
+            for one in listing.unread:
+                where = "/".join(filter(None, (one.metadata.namespace, one.metadata.name)))
+                odd[f"{kind.kind.lower()} {where}"] = one.problem
         except NotFound:
             # A kind of an API that is not installed has no objects.
             found[name] = ()
@@ -124,6 +129,7 @@ async def gather(
         servers=await _servers(cluster),
         leases=await _leases(cluster),
         unread=unread,
+        unread_objects=odd,
         settings=settings,
         recommender=recommender,
     )

@@ -77,6 +77,7 @@ class Snapshot:
         servers: The controllers that write statuses of HPAs, this program's included.
         leases: Those by which node autoscalers elect a leader.
         unread: Why a kind could not be read, by its plural name; nothing is found missing among these.
+        unread_objects: Why an object could not be read, by its kind and place.
         settings, recommender: Of the node loop, and of the loop that recommends requests.
     """
 
@@ -108,6 +109,7 @@ class Snapshot:
     servers: tuple[Server, ...] = ()
     leases: tuple[Lease, ...] = ()
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    unread_objects: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     settings: Settings = field(default_factory=Settings)
     recommender: RecommenderSettings = field(default_factory=RecommenderSettings)
 

@@ -479,6 +479,20 @@ _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
 }
 
 
+_CUSTOM_GROUPS = frozenset(
+    kind.group for kind in (*TIME_TABLE_KINDS, *VERTICAL_KINDS, *CAPACITY_KINDS, ELASTIC_WORKLOADS)
+)
+
+
+def may_be_unread(kind: Kind[Any]) -> bool:
+    """Return whether a server may hold objects of a kind that cannot be read as its type.
+
+    Of built-in kinds it checks the fields itself. Of custom ones a CustomResourceDefinition does, which may be older or
+    newer than the type, or check nothing.
+    """
+    return kind.group in _CUSTOM_GROUPS and kind.model is not dict
+
+
 def as_registered(kind: Kind[Any]) -> Kind[Any]:
     """Return the registered kind that is served at the same place, with its type; else the kind as it is."""
     return _BY_PLACE.get((kind.group, kind.version, kind.kind, kind.plural), kind)

@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.workload import Scale
 from kubetide.units.time import Duration
 
@@ -26,18 +27,42 @@ PatchType = Literal["merge", "json", "strategic"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
+class Unread(NamedTuple):
+    """An object whose fields have other types than its kind's, where only a CustomResourceDefinition checks these.
+
+    ``problem`` names the field, what was expected, and what was found.
+    """
+
+    metadata: ObjectMeta
+    problem: str
+
+
+def field_problem(error: Exception) -> str:
+    """Return the problem of an ``Unread``, given why it cannot be read: where, what is expected there, and what is there."""
+    said, _, place = str(error).replace("`", "").partition(" - at $")
+    said = said.replace("Expected", "expected", 1)
+    return f"{place.strip('.')}: {said}" if place else said
+
+
 class Listing(NamedTuple, Generic[T]):
-    """The objects of a kind at one version of the cluster, ordered by namespace and name."""
+    """The objects of a kind at one version of the cluster, ordered by namespace and name.
+
+    ``unread`` are those that are not among ``items`` as they cannot be read.
+    """
 
     items: Sequence[T]
     resource_version: str
+    unread: Sequence[Unread] = ()
 
 
 class WatchEvent(NamedTuple, Generic[T]):
-    """One change. ``DELETED`` carries the last state; ``BOOKMARK`` only a version, object None."""
+    """One change. ``DELETED`` carries the last state; ``BOOKMARK`` only a version, object None.
+
+    An object that cannot be read comes as ``Unread``.
+    """
 
     type: EventType
-    object: T | None
+    object: T | Unread | None
     resource_version: str
     namespace: str
     name: str

@@ -93,6 +93,7 @@ class Service:
         self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
         self._unread_caches = UnreadCaches()
+        self._unread_objects: set[str] = set()
         safe = guarded_cluster(cluster, guard, refused=self._tell_of_refusal)
         self._caches = Caches(safe, clock)
         show_caches(registry, self._caches, clock)
@@ -208,6 +209,7 @@ class Service:
             ]
             for sentence in self._unread_caches.sentences(errors):
                 self._warn(sentence)
+            self._tell_of_unread_objects()
             self._tell_of_refused_metrics()
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for entry, loop, _ in self._loops:
@@ -216,6 +218,22 @@ class Service:
                     failure = with_hint(loop.health.last_failure.strip(), (entry.name,))
                     self._tell(f"loop {entry.name}", f"a tick of the {entry.name} loop failed: {failure}", "")
             await self._clock.sleep(_LOOK)
+
+    def _tell_of_unread_objects(self) -> None:
+        """Say once of each object why it cannot be read, and once that it can be again or is gone."""
+        problems = {
+            f"{informer.kind.kind} {'/'.join(filter(None, key))}": one.problem
+            for informer in self._caches.all
+            for key, one in informer.unread.items()
+        }
+        for name in self._unread_objects - problems.keys():
+            self._tell(f"object {name}", "", f"{name} can be read again, or is gone")
+        for name, problem in problems.items():
+            said = f"{name} cannot be read: {problem}; mend the field"
+            self._tell(
+                f"object {name}", f"{said}: until then what was last read of it holds, if anything was", ""
+            )
+        self._unread_objects = set(problems)
 
     def _tell_of_refused_metrics(self) -> None:
         """Say once which metric source answers nothing, and of each right that one lacks, which role would give it."""

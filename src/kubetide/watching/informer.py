@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster
+from kubetide.ports.cluster import Cluster, Unread
 from kubetide.units.time import Instant
 from kubetide.watching.reflector import Reflector, Relist
 from kubetide.watching.store import Feed, Keep, Store
@@ -91,6 +91,11 @@ class Informer(Generic[T]):
     def last_error(self) -> str:
         """The error of the last of them; empty if there is none."""
         return self._reflector.last_error
+
+    @property
+    def unread(self) -> Mapping[Key, Unread]:
+        """The objects that cannot be read; ``objects`` has the last state of each that could, if there was one."""
+        return self._reflector.unread
 
     async def synced(self) -> None:
         """Return once the first list has been stored."""

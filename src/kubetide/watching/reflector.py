@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, WatchEvent, as_remote
+from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, Unread, WatchEvent, as_remote
 from kubetide.ports.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kubetide.units.time import Duration, Instant, seconds
 from kubetide.watching.store import Keep, Store
@@ -45,6 +45,7 @@ class Reflector:
         last_relist: What the last list found, None before the second one.
         failures: Failed lists and watches in a row.
         last_error: Of the last of them; empty when there are none.
+        unread: The objects that cannot be read. What stores have of them is their last state that could, if any.
         synced: Set once the first list has been taken in.
         answered: Set once the first list has been taken in or refused.
     """
@@ -66,6 +67,7 @@ class Reflector:
         self.last_relist: Relist | None = None
         self.failures = 0
         self.last_error = ""
+        self.unread: dict[Key, Unread] = {}
 
     def store(self, keep: Keep | None) -> Store[Any]:
         """Return the store of objects reduced by ``keep``, or of whole objects if another reader needs them whole.
@@ -187,7 +189,8 @@ class Reflector:
         in_parts = self._in_parts()
         found: dict[Key, Any] = {_key_of(item[0] if in_parts else item): item for item in listing.items}
         now, known = self._clock.now(), self._stores[0].objects
-        gone = [key for key in known if key not in found]
+        self.unread = {(one.metadata.namespace, one.metadata.name): one for one in listing.unread}
+        gone = [key for key in known if key not in found and key not in self.unread]
         if self.synced.is_set():
             self.last_relist = Relist(at=now, before=len(known), lost=len(gone))
         for at, store in enumerate(self._stores):
@@ -218,6 +221,11 @@ class Reflector:
             if event.type != "BOOKMARK":
                 key = event.namespace, event.name
                 new = None if event.type == "DELETED" else event.object
+                self.unread.pop(key, None)
+                if isinstance(new, Unread):
+                    self.unread[key] = new
+                    self._version = event.resource_version
+                    continue
                 for at, store in enumerate(stores):
                     store.put(key, new[at] if in_parts and new is not None else new)
             self._version = event.resource_version

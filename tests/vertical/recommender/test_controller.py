@@ -297,6 +297,23 @@ def test_a_checkpoint_without_a_vpa_is_deleted():
     story(main)
 
 
+def test_the_checkpoint_of_a_vpa_that_cannot_be_read_stays():
+    """Also after a restart, which never saw the VPA as it was; and it is gone on from once the field is mended."""
+
+    async def main(world):
+        await world.begin()
+        await world.run_for(minutes(1.5))
+        for size in ("two", 2):
+            patch = {"spec": {"updatePolicy": {"minReplicas": size}}}
+            await world.cluster.patch(VPAS.untyped, "web", patch, **WHERE)
+            world.controller = world.made()
+            await world.run_for(minutes(25))
+            [checkpoint] = (await world.cluster.list(VPA_CHECKPOINTS)).items
+        assert checkpoint.status.first_sample_start == "2026-03-02T08:01:00Z"
+
+    story(main)
+
+
 def test_records_decide_again():
     """From any full record on, the core decides the same commands and results, byte by byte."""
 

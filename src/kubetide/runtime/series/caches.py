@@ -22,11 +22,17 @@ def show_caches(registry: Registry, caches: Caches, clock: Clock) -> None:
         "Lists and watches of the resource that failed in a row; 0 while it can be read.",
         ("resource",),
     )
+    unread = registry.gauge(
+        "kubetide_cache_unread_objects",
+        "Objects of the resource that cannot be read, as their fields have other types; the log names each.",
+        ("resource",),
+    )
 
     def collect() -> None:
         now = clock.now()
         for informer in caches.all:
             failures.set(informer.failures, informer.kind.resource)
+            unread.set(len(informer.unread), informer.kind.resource)
             if informer.last_received is not None:
                 ages.set(to_seconds(between(informer.last_received, now)), informer.kind.resource)
 

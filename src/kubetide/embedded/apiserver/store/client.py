@@ -10,18 +10,22 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from copy import copy
 from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
+
 from kubetide.embedded.apiserver.admission import Caller, UserInfo
 from kubetide.embedded.apiserver.store.front import Front
 from kubetide.embedded.apiserver.store.request import NO_OPTIONS, Options, Request, Response, Verb
 from kubetide.embedded.apiserver.store.rest import Rest
+from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.embedded.apiserver.store.scale import SCALE
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.embedded.apiserver.store.watcher import Entry
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import PODS, Kind, as_registered, version_priority
+from kubetide.objects.kinds import PODS, Kind, as_registered, may_be_unread, version_priority
+from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.workload import Scale
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Listing, PatchType, Propagation, WatchEvent
+from kubetide.ports.cluster import Listing, PatchType, Propagation, Unread, WatchEvent, field_problem
 
 T = TypeVar("T")
 
@@ -105,9 +109,11 @@ class EmbeddedCluster:
     ) -> Listing[T]:
         options = Options(labels=labels, fields=fields) if labels or fields else NO_OPTIONS
         response = await self._send("list", kind, namespace, options=options)
-        model = kind.model
-        items = [revision.read_as(model) for revision in response.listing or ()]
-        return Listing(items, str(response.version))
+        version, revisions = str(response.version), response.listing or ()
+        if not may_be_unread(kind):
+            return Listing([revision.read_as(kind.model) for revision in revisions], version)
+        items, unread = _divided(revisions, kind)
+        return Listing(items, version, unread)
 
     async def watch(
         self,
@@ -122,14 +128,13 @@ class EmbeddedCluster:
         response = await self._send("watch", kind, namespace, options=options)
         watcher = response.watcher
         assert watcher is not None
-        model = kind.model
         try:
             yield ()  # the watch is open, though it may say nothing for long
             while True:
                 await watcher.wait()
                 entries = watcher.take()
                 if entries:
-                    yield [_event(entry, model) for entry in entries]
+                    yield [_event(entry, kind) for entry in entries]
                 elif watcher.error is not None:
                     raise watcher.error
                 elif watcher.closed:
@@ -248,8 +253,31 @@ def _object(response: Response, kind: Kind[T]) -> T:
     return response.object.read_as(kind.model)
 
 
-def _event(entry: Entry, model: type[T]) -> WatchEvent[T]:
+def _event(entry: Entry, kind: Kind[T]) -> WatchEvent[T]:
     revision = entry.revision
     assert revision is not None, "nobody asks for bookmarks here"
     namespace, name = revision.key
-    return WatchEvent(entry.type, revision.read_as(model), str(entry.version), namespace, name)
+    found: T | Unread
+    try:
+        found = revision.read_as(kind.model)
+    except msgspec.ValidationError as error:
+        if not may_be_unread(kind):
+            raise
+        found = _unread(revision, error)
+    return WatchEvent(entry.type, found, str(entry.version), namespace, name)
+
+
+def _divided(revisions: Sequence[Revision], kind: Kind[T]) -> tuple[Sequence[T], Sequence[Unread]]:
+    """Return the objects that can be read, and the others."""
+    items: list[T] = []
+    unread: list[Unread] = []
+    for revision in revisions:
+        try:
+            items.append(revision.read_as(kind.model))
+        except msgspec.ValidationError as error:
+            unread.append(_unread(revision, error))
+    return items, unread
+
+
+def _unread(revision: Revision, error: msgspec.ValidationError) -> Unread:
+    return Unread(msgspec.convert(revision.metadata, ObjectMeta), field_problem(error))

@@ -33,15 +33,19 @@ class Actor:
         self._timeout = settings.checkpoints_timeout
 
     async def carry_out(
-        self, commands: Commands, contents: Iterable[CheckpointView], steps: Steps
+        self, commands: Commands, contents: Iterable[CheckpointView], steps: Steps, *, deletes: bool = True
     ) -> Outcomes:
-        """Write the commands and return the outcomes; ``contents`` yields their checkpoints while they are written."""
+        """Write the commands and return the outcomes; ``contents`` yields their checkpoints while they are written.
+
+        ``deletes``: Whether checkpoints of VPAs that are not there are deleted.
+        """
         try:
             failures = await in_parallel(commands.statuses, self._write_status, limit=self._limit)
             steps.done("UpdateVPAs")
             failures += await self._write_checkpoints(commands.checkpoints, contents)
             steps.done("MaintainCheckpoints")
-            failures += await in_parallel(commands.deletions, self._delete, limit=self._limit)
+            deletions = commands.deletions if deletes else ()
+            failures += await in_parallel(deletions, self._delete, limit=self._limit)
         except Withheld:
             return Outcomes(withheld=True)
         return Outcomes(tuple(one for one in failures if one is not None))

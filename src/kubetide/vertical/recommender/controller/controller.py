@@ -99,6 +99,7 @@ class RecommenderController(BaseLoop):
         self._state = State(settings)
         keep = slim_pod_with_resources if settings.rollback_window else slim_pod
         home = settings.vpa_object_namespace
+        self._caches = caches
         self._vpas = vpas = caches.of(VPAS, namespace=home)
         pods = caches.of(PODS, keep=keep, namespace=home)
         controllers: dict[str, Informer[Any]] = {
@@ -190,7 +191,9 @@ class RecommenderController(BaseLoop):
         self.commands = commands = decide(self._state, now)
         without = self._without_recommendation(commands)
         contents = checkpoints(self._state, commands.checkpoints, now)
-        self.outcomes = await self._actor.carry_out(commands, contents, self.steps)
+        # The checkpoints of a VPA, or of an ElasticWorkload, that cannot be read look as if nobody had any use for them.
+        deletes = not any(one.unread for one in self._caches.all)
+        self.outcomes = await self._actor.carry_out(commands, contents, self.steps, deletes=deletes)
         self.result = absorb(self._state, commands, self.outcomes, now)
         self.first_recommended = self._created(without)
         self.steps.done("GarbageCollect")
