@@ -69,21 +69,23 @@ def read(bodies, model):
     return tuple(msgspec.convert(body, model) for body in bodies)
 
 
-def node_of(number, body):
+def node_of(number, body, created):
     name = f"n{number}"
+    ready = {**READY["conditions"][0], "lastTransitionTime": created}
     return {
-        "metadata": {**body["metadata"], "name": name},
+        "metadata": {**body["metadata"], "name": name, "creationTimestamp": created},
         "spec": {**body.get("spec", {}), "providerID": f"cloud:///{name}"},
-        "status": {**body.get("status", {}), **READY},
+        "status": {**body.get("status", {}), "conditions": [ready]},
     }
 
 
-def pod_of(number, body, *, placed):
+def pod_of(number, body, created, deleted, *, placed):
     identity = {
         "name": f"p{number}",
         "namespace": "default",
         "uid": f"u{number}",
-        "creationTimestamp": LONG_AGO,
+        "creationTimestamp": created,
+        "deletionTimestamp": deleted,
     }
     owners = [owner()] if number % 2 else []
     return {
@@ -95,8 +97,12 @@ def pod_of(number, body, *, placed):
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.lists(nonsense.nodes, max_size=3),
-    st.lists(st.tuples(nonsense.pods, st.booleans()), min_size=1, max_size=3),
+    st.lists(st.tuples(nonsense.nodes, nonsense.times), max_size=3),
+    st.lists(
+        st.tuples(nonsense.pods, nonsense.times, st.none() | nonsense.times, st.booleans()),
+        min_size=1,
+        max_size=3,
+    ),
     nonsense.objects,
     budgets,
     replica_sets,
@@ -106,10 +112,10 @@ def pod_of(number, body, *, placed):
 def test_whatever_the_objects_say_ticks_go_on(nodes, pods, objects, pdbs, sets, daemons, options):
     """Scale-up and scale-down go on with any nonsense in any object; the resulting state reads back."""
     parts = {name: read(objects.get(name, ()), model) for name, model in {**DEVICES, **VOLUMES}.items()}
-    known = read([node_of(number, body) for number, body in enumerate(nodes)], Node)
+    known = read([node_of(number, *given) for number, given in enumerate(nodes)], Node)
     world = World(
         nodes=known,
-        pods=read([pod_of(at, body, placed=placed) for at, (body, placed) in enumerate(pods)], Pod),
+        pods=read([pod_of(at, *given, placed=placed) for at, (*given, placed) in enumerate(pods)], Pod),
         groups=[group("odd", nodes=[one.metadata.name for one in known]), group("plain")],
         pdbs=read(pdbs, PodDisruptionBudget),
         replica_sets=read(sets, ReplicaSet),

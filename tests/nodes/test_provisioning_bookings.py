@@ -22,6 +22,18 @@ def test_capacity_is_booked_for_ten_minutes():
     assert conditions(held, "next")["Provisioned"] == ("True", "CapacityIsFound")
 
 
+@pytest.mark.parametrize("at", ["2026-03-02T10:00:00", "yesterday", None])
+def test_a_booking_without_a_time_that_can_be_read_is_over(at):
+    """A definition lets a time without its zone through; it ended every tick, and must not hold capacity for ever."""
+    odd = request("odd", ("small", 1), conditions=[{**provisioned(minutes(0)), "lastTransitionTime": at}])
+    asked = request("next", ("small", 2))
+    held = world(requests=[odd, asked], templates=TEMPLATES)
+    held.tick()
+    held.tick(at=seconds(61))
+    assert conditions(held, "odd")["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
+    assert conditions(held, "next")["Provisioned"] == ("True", "CapacityIsFound")
+
+
 def test_a_node_with_booked_capacity_stays():
     """Small bookings hold their node as well: no controller would make booked pods again."""
     booked = request("kept", ("small", 1), conditions=[provisioned(minutes(5))])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.decide import decide, targets_due
 from kubetide.schedules.decision import Outcome
+from kubetide.schedules.kinds.base import created_at
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import View
-from kubetide.units.time import Instant, hours, minutes
+from kubetide.units.time import Instant, hours, instant_of, minutes
 
 DAY = hours(24)
 YEAR = 365 * DAY
@@ -52,6 +54,20 @@ def test_tables_go_on_after_the_clock_was_ahead(kind, jump):
     assert loop.replicas == 10
     loop.look(Instant(START + DAY + hours(21)))
     assert loop.replicas == 2
+
+
+@pytest.mark.parametrize(
+    "at", ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:00", "0001-01-01T00:00:00+23:00", "x"]
+)
+@pytest.mark.parametrize("kind", sorted(TABLES))
+def test_times_that_no_calendar_has_stop_no_table(kind, at):
+    """An object that was created, or was last changed, at the end of time or before its beginning is followed."""
+    found = TABLES[kind]
+    odd = replace(found, created=created_at(at), last=instant_of(at))
+    loop = Loop(odd)
+    for hour in (6, 9):
+        loop.look(Instant(START + hours(hour)))
+    assert loop.replicas == 10
 
 
 def test_a_status_of_a_time_to_come_stops_no_table_and_is_reported():

@@ -59,6 +59,18 @@ words = st.sampled_from(
         HUGE,
     ]
 )
+times = st.sampled_from(
+    [
+        "2026-03-01T00:00:00Z",
+        "2026-03-02T10:00:00",
+        "2027-03-02T10:00:00Z",
+        "0001-01-01T00:00:00+23:00",
+        "9999-12-31T23:59:59-23:00",
+        "yesterday",
+        "",
+        None,
+    ]
+)
 operators = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Equal", "", "Bogus", HUGE])
 small = st.integers(-(2**70), 2**70)
 
@@ -139,7 +151,10 @@ nodes = st.fixed_dictionaries(
         "metadata": st.fixed_dictionaries(
             {"name": st.sampled_from(["n0", "n1"])}, optional={"labels": labels}
         ),
-        "status": some(allocatable=st.dictionaries(words, amounts, max_size=4)),
+        "status": some(
+            allocatable=st.dictionaries(words, amounts, max_size=4),
+            capacity=st.dictionaries(st.sampled_from(["cpu", "memory", "pods"]), amounts, max_size=3),
+        ),
         "spec": some(unschedulable=st.booleans(), taints=many(some(key=words, value=words, effect=words))),
     }
 )

@@ -56,6 +56,24 @@ def test_a_bad_time_is_refused_by_name(text):
     assert json.dumps(text, ensure_ascii=False) in str(caught.value)
 
 
+def test_a_field_without_a_time_that_can_be_read_states_none():
+    """Nothing, an empty text and any other that is no time are one; a time is itself."""
+    assert [t.instant_of(text) for text in (None, "", "yesterday", "2024-02-01T00:00:00")] == [None] * 4
+    assert t.instant_of("1970-01-01T00:00:01Z") == t.seconds(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("9999-12-31T23:59:59-01:00", "9999-12-31T00:59:59Z"),
+        ("0001-01-01T00:30:00+01:00", "0001-01-01T23:30:00Z"),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_printed_as_its_end(text, shown):
+    """The last day and the first one stand for those that have no text: an object may state any offset."""
+    assert t.format_rfc3339(t.parse_rfc3339(text)) == shown
+
+
 @given(instants)
 @settings(max_examples=100)
 def test_printed_instants_read_back(instant):

@@ -193,6 +193,14 @@ def whole(value: str | float) -> int:
     return Quantity.parse(value).value()
 
 
+def whole_or_zero(value: str | float) -> int:
+    """Return a quantity in whole units as ``whole`` does; 0 for what is no quantity."""
+    try:
+        return whole(value)
+    except QuantityError:
+        return 0
+
+
 def milli_to_text(n: int) -> str:
     """Print thousandths in decimal form: 250 is ``250m``, 2000 is ``2``."""
     if n % 1000:

@@ -111,6 +111,14 @@ def parse_rfc3339(text: str) -> Instant:
     return Instant(total * _NS + (int(fraction[:9].ljust(9, "0")) if fraction else 0))
 
 
+def instant_of(text: str | None) -> Instant | None:
+    """Return the time that a field of an object states; None where it states none, or one that is not RFC 3339."""
+    try:
+        return parse_rfc3339(text) if text else None
+    except TimeFormatError:
+        return None
+
+
 def format_rfc3339(t: Instant) -> str:
     """Print whole seconds in UTC, the fraction cut off, as ``metav1.Time`` does."""
     return _whole_seconds(t // _NS) + "Z"
@@ -137,7 +145,8 @@ def _whole_seconds(total: int) -> str:
 
 @lru_cache(maxsize=64)
 def _day(days: int) -> str:
-    day = date.fromordinal(days + _EPOCH_ORDINAL)
+    # As far as the text goes: an object may say a time in the year 9999 of a zone where that is over.
+    day = date.fromordinal(min(max(days + _EPOCH_ORDINAL, 1), date.max.toordinal()))
     # Not strftime: it prints year 1 as "1" on some systems.
     return f"{day.year:04d}-{day.month:02d}-{day.day:02d}"
 

@@ -34,7 +34,7 @@ from kubetide.objects.scaled_objects import (
     trigger_problems,
 )
 from kubetide.objects.timetables import ScaledObject
-from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339, seconds
+from kubetide.units.time import Duration, Instant, after, instant_of, seconds
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ class Source(msgspec.Struct, frozen=True):
 def read_source(found: ScaledObject) -> Source:
     """Return the parsed parts of a ScaledObject; never raises."""
     meta, spec = found.metadata, found.spec
-    created = _instant(meta.creation_timestamp) or Instant(0)
+    created = instant_of(meta.creation_timestamp) or Instant(0)
     triggers = read_triggers(spec.triggers or (), created)
     advanced = read_advanced(spec.advanced)
     least = spec.min_replica_count or 0
@@ -117,7 +117,7 @@ def read_source(found: ScaledObject) -> Source:
             *advanced.refused,
             *fallback_refusals(spec.fallback, triggers.external),
         ),
-        last_active=_instant(found.status.last_active_time),
+        last_active=instant_of(found.status.last_active_time),
         created=created,
         rests_until=after(created, seconds(spec.initial_cooldown_period or 0)),
         resources=triggers.resources,
@@ -155,10 +155,3 @@ def _never_sleeps(found: ScaledObject, target: CrossVersionObjectReference) -> b
     """Return whether KEDA's webhook asks for a minimum: it looks at the triggers of these two kinds alone."""
     of_resources = all(one.type in RESOURCES for one in found.spec.triggers or ())
     return of_resources and target.api_version == "apps/v1" and target.kind in {"Deployment", "StatefulSet"}
-
-
-def _instant(text: str | None) -> Instant | None:
-    try:
-        return parse_rfc3339(text) if text else None
-    except TimeFormatError:
-        return None

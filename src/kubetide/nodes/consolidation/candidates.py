@@ -21,7 +21,7 @@ from kubetide.objects.pod import Pod, ends_by_itself
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import classify_unbound, node_allocatable
 from kubetide.scheduling.pods.resources import PODS
-from kubetide.units.time import Duration, Instant, after, between, hours, parse_rfc3339
+from kubetide.units.time import Duration, Instant, after, between, hours, instant_of
 
 _KEPT_BY_OWNER = ("NotReplicated", "NotSafeToEvictAnnotation")
 """Drain rules that keep a pod from being evicted, but not from ending."""
@@ -197,8 +197,8 @@ def load_of(pods: Iterable[Pod]) -> dict[str, int]:
 
 def age_of(thing: Node | Pod, now: Instant) -> Duration | None:
     """Return the age of an object; None without a creation time."""
-    created = thing.metadata.creation_timestamp
-    return None if created is None else between(parse_rfc3339(created), now)
+    created = instant_of(thing.metadata.creation_timestamp)
+    return None if created is None else between(created, now)
 
 
 def may_go(state: State, group: NodeGroup, now: Instant) -> bool:

@@ -22,7 +22,7 @@ from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound
-from kubetide.units.time import Duration, Instant, before, format_rfc3339, minutes, parse_rfc3339
+from kubetide.units.time import Duration, Instant, before, format_rfc3339, instant_of, minutes
 
 WINDOW: Duration = minutes(30)
 """How long pods are remembered."""
@@ -171,10 +171,12 @@ def _changes(state: State, now: Instant) -> Iterator[Change]:
     oldest = format_rfc3339(before(now, WINDOW))
     gone = state.memory.consolidation.gone
     for pod in (*(one.pod for one in gone), *state.pods.values()):
-        created = pod.metadata.creation_timestamp
+        text = pod.metadata.creation_timestamp
         # Text of one form and one zone is in the order of time.
-        if created is not None and created > oldest and pod.spec.node_name and _counts(pod):
-            yield Change(parse_rfc3339(created), 1, pod)
+        if text is None or text <= oldest or not pod.spec.node_name or not _counts(pod):
+            continue
+        if (created := instant_of(text)) is not None:
+            yield Change(created, 1, pod)
     for one in gone:
         yield Change(one.at, -1, one.pod)
 

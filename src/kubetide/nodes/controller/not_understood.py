@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.acting import EventWriter, UnreadObjects
 from kubetide.nodes.capacity.provisioning.parameters import unread_parameters
-from kubetide.nodes.facts.node_capacity import absurd_amounts
+from kubetide.nodes.facts.node_capacity import absurd_amounts, unread_capacity
 from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PDBS, PROVISIONING_REQUESTS
@@ -33,7 +33,9 @@ class NotUnderstood:
             self.objects.keep(PDBS, state.pdbs)
         for node in delta.nodes:
             kind, meta, unread = unread_amounts(node)
-            self.objects.note(kind, meta, "; ".join(filter(None, (unread, _absurd(node)))))
+            self.objects.note(
+                kind, meta, "; ".join(filter(None, (unread, unread_capacity(node), _absurd(node))))
+            )
         for name in delta.gone.nodes:
             self.objects.note(NODES, ObjectMeta(name=name), "")
         for budget in delta.pdbs:

@@ -124,7 +124,7 @@ class Writer:
         """
         metadata = template.get("metadata") or {}
         told = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
-        body: Json = {"metadata": {"generateName": _DRY_RUN_NAME, **told}, "spec": template["spec"]}
+        body: Json = {"metadata": {"generateName": _DRY_RUN_NAME, **told}, "spec": template.get("spec") or {}}
         try:
             pod = await self._cluster.create(PODS.untyped, body, namespace=namespace, dry_run=True)
         except Forbidden as error:

@@ -12,8 +12,8 @@ from kubetide.nodes.facts.machine_amounts import has_machine_amounts
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node, Taint, node_condition
 from kubetide.ports.cloud import GPU_RESOURCES
-from kubetide.units.quantity import whole
-from kubetide.units.time import Duration, Instant, after, minutes, parse_duration, parse_rfc3339, seconds
+from kubetide.units.quantity import whole_or_zero
+from kubetide.units.time import Duration, Instant, after, instant_of, minutes, parse_duration, seconds
 
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
@@ -108,7 +108,7 @@ def allocatable_gpus(node: Node) -> int:
     Source: Cluster Autoscaler, the GPUs of a node over all vendors.
     """
     allocatable = node.status.allocatable or {}
-    offered = (whole(allocatable[name]) for name in GPU_RESOURCES if name in allocatable)
+    offered = (whole_or_zero(allocatable[name]) for name in GPU_RESOURCES if name in allocatable)
     return next((count for count in offered if count), 0)
 
 
@@ -155,8 +155,8 @@ def taint_type(key: str, settings: Settings) -> str:
 
 def is_starting_after(node: Node, since: Instant) -> bool:
     """Return whether the node was created in that second or later."""
-    created = node.metadata.creation_timestamp
-    return created is not None and after(parse_rfc3339(created), seconds(1)) > since
+    created = instant_of(node.metadata.creation_timestamp)
+    return created is not None and after(created, seconds(1)) > since
 
 
 def has_taint(node: Node, key: str) -> bool:
@@ -215,9 +215,10 @@ def health_of(node: Node, settings: Settings) -> Health:
     if settings.templates_by_instance_type and not has_machine_amounts(node.status.capacity or {}):
         return Health(unready, None)
     changes = [
-        parse_rfc3339(condition.last_transition_time)
+        changed
         for condition in node.status.conditions or ()
-        if condition.type in _READINESS_CONDITIONS and condition.last_transition_time is not None
+        if condition.type in _READINESS_CONDITIONS
+        and (changed := instant_of(condition.last_transition_time)) is not None
     ]
     # One minute to the instant counts as stable only once it has passed.
     return Health(unready, after(max(changes), seconds(60)) if changes else _EVER)

@@ -27,7 +27,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import NodeGroup, instance_id
-from kubetide.units.time import Duration, Instant, after, between, parse_rfc3339
+from kubetide.units.time import Duration, Instant, after, between, instant_of
 
 
 def observe(state: State, now: Instant) -> ClusterView:
@@ -162,8 +162,8 @@ def _count_node(
     now: Instant,
 ) -> None:
     why = state.health(node.metadata.name).unready
-    created = node.metadata.creation_timestamp
-    starting = bool(why) and created is not None and after(parse_rfc3339(created), limit) > now
+    created = instant_of(node.metadata.creation_timestamp)
+    starting = bool(why) and created is not None and after(created, limit) > now
     leaving, suspended = state.is_leaving(node.metadata.name), is_suspended(node)
     for counts in into:
         if counts is None:

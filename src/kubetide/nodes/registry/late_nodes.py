@@ -31,8 +31,8 @@ from kubetide.units.time import (
     after,
     between,
     format_duration,
+    instant_of,
     minutes,
-    parse_rfc3339,
 )
 
 _TIMES: Final = 2
@@ -120,6 +120,6 @@ def _since(state: State, one: str) -> Instant:
     node = state.nodes.get(one)
     if node is None:
         return state.memory.unregistered_since[one]
-    created = node.metadata.creation_timestamp
+    created = instant_of(node.metadata.creation_timestamp)
     assert created is not None, "a node without it is not starting"
-    return parse_rfc3339(created)
+    return created

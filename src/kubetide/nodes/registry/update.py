@@ -36,7 +36,7 @@ from kubetide.nodes.scale_up.reporting.events import (
     unregistered_deleted,
 )
 from kubetide.nodes.state import State
-from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
+from kubetide.units.time import Duration, Instant, after, instant_of, minutes
 
 _STARTING = minutes(10)
 """How long no warning is given while no node is ready."""
@@ -273,8 +273,8 @@ def _are_unused(state: State, attempt: Attempt) -> bool:
         name
         for name, node in state.nodes.items()
         if state.group_of(name) == attempt.group
-        and node.metadata.creation_timestamp is not None
-        and parse_rfc3339(node.metadata.creation_timestamp) >= attempt.time
+        and (created := instant_of(node.metadata.creation_timestamp)) is not None
+        and created >= attempt.time
     ]
     return bool(new) and all(
         is_daemon_set_pod(pod) or is_mirror_pod(pod) for name in new for pod in state.snapshot.pods_on(name)

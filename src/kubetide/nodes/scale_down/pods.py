@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, parse_rfc3339, seconds
+from kubetide.units.time import Duration, Instant, after, instant_of, seconds
 
 _DEFAULT_GRACE_S = 30
 _LONG_TERMINATING: Duration = seconds(30)
@@ -45,9 +45,9 @@ def long_terminating_from(pod: Pod) -> Instant | None:
 
     Source: the deletion's time, the grace of the pod's spec and 30 s must have passed.
     """
-    if pod.metadata.deletion_timestamp is None:
+    deleted = instant_of(pod.metadata.deletion_timestamp)
+    if deleted is None:
         return None
-    deleted = parse_rfc3339(pod.metadata.deletion_timestamp)
     return after(after(deleted, seconds(grace_seconds(pod))), _LONG_TERMINATING)
 
 

@@ -13,7 +13,7 @@ from kubetide.nodes.state import State
 from kubetide.objects.capacity import CapacityBuffer
 from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Instant, parse_rfc3339, seconds
+from kubetide.units.time import Instant, instant_of, seconds
 
 
 class BufferGauges:
@@ -45,11 +45,11 @@ class BufferGauges:
             return
         new, known = [now], [now]
         for one in _managed(state):
-            updated, created = self._updated(one, unwritten), one.metadata.creation_timestamp
+            updated, created = self._updated(one, unwritten), instant_of(one.metadata.creation_timestamp)
             if updated is not None:
                 known.append(updated)
             elif created is not None and (_key(one) in unwritten or not one.status.conditions):
-                new.append(parse_rfc3339(created))
+                new.append(created)
         self._oldest.set(min(new) // seconds(1), "true")
         self._oldest.set(min(known) // seconds(1), "false")
 

@@ -11,7 +11,7 @@ from kubetide.nodes.settings import Settings, parse_range
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.device_mismatch import Mismatch, device_mismatches
 from kubetide.units.exposition import Numbers, Registry
-from kubetide.units.quantity import whole
+from kubetide.units.quantity import whole_or_zero
 from kubetide.units.time import Instant
 
 PREFIX = "cluster_autoscaler_"
@@ -113,8 +113,8 @@ class NodeGauges:
             taints.update(taint_type(taint.key, state.settings) for taint in node.spec.taints or ())
             if not is_being_deleted(node, now):
                 capacity = node.status.capacity or {}
-                cores += whole(capacity.get("cpu", 0))
-                memory += whole(capacity.get("memory", 0))
+                cores += whole_or_zero(capacity.get("cpu", 0))
+                memory += whole_or_zero(capacity.get("memory", 0))
         self._cores.set(cores)
         self._memory.set(memory)
         _set_all(self._taints, taints)

@@ -26,7 +26,7 @@ from kubetide.nodes.templates.build import expected, learn_templates
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, node_condition
 from kubetide.units.quantity import Quantity, milli, whole
-from kubetide.units.time import Duration, Instant, after, between, format_duration, hours, parse_rfc3339
+from kubetide.units.time import Duration, Instant, after, between, format_duration, hours, instant_of
 
 _YOUNG = hours(1)
 """A node that is older and not well has not just joined."""
@@ -82,9 +82,9 @@ def _likeness(node: Node, group_id: str) -> tuple[object, ...]:
 
 
 def _note_joining(state: State, node: Node, now: Instant) -> None:
-    created, name = node.metadata.creation_timestamp, node.metadata.name
+    created, name = instant_of(node.metadata.creation_timestamp), node.metadata.name
     known = state.memory.joining.get(name)
-    if known is None and (created is None or after(parse_rfc3339(created), _YOUNG) < now):
+    if known is None and (created is None or after(created, _YOUNG) < now):
         return
     had = known.taints if known is not None else ()
     taints = tuple(sorted({*had, *(taint.key for taint in node.spec.taints or ())}))
@@ -95,11 +95,11 @@ def _note_joining(state: State, node: Node, now: Instant) -> None:
 def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: Instant) -> list[Reason]:
     learned = state.memory.learned
     former = learned.groups.get(group_id, GroupLearned())
-    ready, created = node_condition(node, "Ready"), node.metadata.creation_timestamp
-    since = ready.last_transition_time if ready is not None else None
+    ready, created = node_condition(node, "Ready"), instant_of(node.metadata.creation_timestamp)
+    since = instant_of(ready.last_transition_time) if ready is not None else None
     took = Duration(0)
     if since is not None and created is not None:
-        took = Duration(max(0, between(parse_rfc3339(created), parse_rfc3339(since))))
+        took = Duration(max(0, between(created, since)))
     promise = expected(state, state.groups[group_id])
     promised = {} if promise is None else _compared(promise.node.status.allocatable)
     real = _compared(node.status.allocatable)

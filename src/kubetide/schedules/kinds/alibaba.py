@@ -16,11 +16,11 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import CRON_HPAS
 from kubetide.objects.timetables import CronHorizontalPodAutoscaler
 from kubetide.schedules.decision import Change, Notice, Run
-from kubetide.schedules.kinds.base import Mode, created_at, group_of, instant_of, is_hpa
+from kubetide.schedules.kinds.base import Mode, created_at, group_of, is_hpa
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.plans import Forms, Plan
 from kubetide.schedules.times.reading import SIX
-from kubetide.units.time import Instant, format_rfc3339, seconds
+from kubetide.units.time import Instant, format_rfc3339, instant_of, seconds
 
 SUBMITTED: Final = "Submitted"
 SUCCEED: Final = "Succeed"

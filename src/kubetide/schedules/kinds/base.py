@@ -11,9 +11,10 @@ from kubetide.objects.kinds import Kind
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.plans import Forms, Plan
-from kubetide.units.time import Duration, Instant, parse_rfc3339
+from kubetide.units.time import Duration, Instant, instant_of, parse_rfc3339
 
 HPA = "horizontalpodautoscaler"
+_NEVER = parse_rfc3339("9000-01-01T00:00:00Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +67,10 @@ def group_of(target: Target) -> str:
     return target.api_version.rpartition("/")[0]
 
 
-def instant_of(text: str | None) -> Instant | None:
-    """Return a timestamp of an object; None if it is missing or unreadable."""
-    try:
-        return parse_rfc3339(text) if text else None
-    except ValueError:
-        return None
-
-
 def created_at(text: str | None) -> Instant:
-    """Return when an object was created; 1970 if that is unknown."""
+    """Return when an object was created; 1970 if that is unknown, or a time that no calendar goes on from."""
     found = instant_of(text)
-    return Instant(0) if found is None else found
+    return Instant(0) if found is None or not 0 <= found < _NEVER else found
 
 
 def to_size(table: Table, rule: Rule, view: View, *, of_an_hpa: str) -> Change:

@@ -30,10 +30,10 @@ from kubetide.objects.scaled_objects import (
 )
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.schedules.decision import Change, Notice, Run
-from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
+from kubetide.schedules.kinds.base import Mode, created_at, to_size
 from kubetide.schedules.kinds.keda_cron import FORMS, TriggerError, read_trigger
 from kubetide.schedules.tables import Limits, Mark, Progress, Rule, Table, Target, View
-from kubetide.units.time import Duration, Instant, format_rfc3339, seconds
+from kubetide.units.time import Duration, Instant, format_rfc3339, instant_of, seconds
 
 
 def _read(found: ScaledObject) -> Table:

@@ -14,11 +14,11 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import HPCS
 from kubetide.objects.timetables import HorizontalPodCronscaler, HpcCron
 from kubetide.schedules.decision import Change, Notice, Run
-from kubetide.schedules.kinds.base import Mode, created_at, instant_of, is_hpa
+from kubetide.schedules.kinds.base import Mode, created_at, is_hpa
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.plans import Forms
 from kubetide.schedules.times.reading import SIX_STRICT
-from kubetide.units.time import Instant, format_rfc3339, seconds
+from kubetide.units.time import Instant, format_rfc3339, instant_of, seconds
 
 
 def _read(found: HorizontalPodCronscaler) -> Table:

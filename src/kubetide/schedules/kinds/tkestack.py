@@ -15,11 +15,11 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import TKESTACK_CRON_HPAS
 from kubetide.objects.timetables import CronHpa
 from kubetide.schedules.decision import Change, Notice, Run
-from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
+from kubetide.schedules.kinds.base import Mode, created_at, to_size
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.plans import Forms
 from kubetide.schedules.times.reading import FIVE
-from kubetide.units.time import Instant, format_rfc3339, seconds
+from kubetide.units.time import Instant, format_rfc3339, instant_of, seconds
 
 
 def _read(found: CronHpa) -> Table:

@@ -24,7 +24,7 @@ from kubetide.objects.capacity import (
     condition_of,
     is_true,
 )
-from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
+from kubetide.units.time import Instant, format_rfc3339, instant_of
 
 
 def is_check_capacity(request: ProvisioningRequest, instance: str) -> bool:
@@ -64,15 +64,12 @@ def is_booked(request: ProvisioningRequest, settings: Settings) -> bool:
 def since(request: ProvisioningRequest, kind: str) -> Instant | None:
     """Return when the condition was last written, None without the condition."""
     found = condition_of(request.status.conditions, kind)
-    if found is None or found.last_transition_time is None:
-        return None
-    return parse_rfc3339(found.last_transition_time)
+    return None if found is None else instant_of(found.last_transition_time)
 
 
 def created(request: ProvisioningRequest) -> Instant | None:
     """Return when the request was created."""
-    text = request.metadata.creation_timestamp
-    return None if text is None else parse_rfc3339(text)
+    return instant_of(request.metadata.creation_timestamp)
 
 
 def with_condition(

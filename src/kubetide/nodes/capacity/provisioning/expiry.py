@@ -46,7 +46,8 @@ def end_expired(state: State, tick: RequestsTick, now: Instant) -> None:
             continue
         provisioned, made = since(request, PROVISIONED), created(request)
         if is_true(request.status.conditions, PROVISIONED):
-            if provisioned is not None and after(provisioned, RESERVATION) < now:
+            # A time that cannot be read would hold the capacity for ever.
+            if provisioned is None or after(provisioned, RESERVATION) < now:
                 over.append(request)
         elif len(failed) < MOST_UPDATED - len(over) and made is not None and after(made, EXPIRATION) < now:
             failed.append(request)

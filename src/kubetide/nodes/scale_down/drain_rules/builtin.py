@@ -17,7 +17,7 @@ from kubetide.nodes.scale_down.pods import (
 from kubetide.objects.meta import OwnerReference, controller_of
 from kubetide.objects.pod import Pod, Volume
 from kubetide.objects.workload import ReplicaSet, ReplicationController
-from kubetide.units.time import Instant, after, format_duration, parse_rfc3339
+from kubetide.units.time import Instant, after, format_duration, instant_of
 
 _REPLICATED_KINDS = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet")
 _CHECKED_KINDS = (*_REPLICATED_KINDS, "DaemonSet")
@@ -134,10 +134,10 @@ def kube_system_changes(pod: Pod, context: DrainContext) -> Instant | None:
 
 
 def _system_pod_movable_from(pod: Pod, context: DrainContext) -> Instant | None:
-    created = pod.metadata.creation_timestamp
+    created = instant_of(pod.metadata.creation_timestamp)
     if created is None:
         return None
-    return after(parse_rfc3339(created), context.settings.blocking_system_pod_distruption_timeout)
+    return after(created, context.settings.blocking_system_pod_distruption_timeout)
 
 
 def not_safe_to_evict(pod: Pod, _context: DrainContext) -> Answer | None:

@@ -20,7 +20,7 @@ from kubetide.ports.cloud import GPU_RESOURCES
 from kubetide.scheduling import classify
 from kubetide.scheduling.estimator.unstable_sort import descending_order
 from kubetide.scheduling.placement import Placements, Search, place
-from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
+from kubetide.units.time import Duration, Instant, after, instant_of, parse_duration, seconds
 
 SCALE_UP_DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
 _NEW = seconds(2)
@@ -136,7 +136,8 @@ def hints_that_hold(state: State, hints: Mapping[str, str]) -> dict[str, str]:
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
     """Return whether the pod is younger than, or exactly as old as, its scale-up delay (also for 0)."""
-    return pod.metadata.creation_timestamp is not None and _delayed_until(pod, state) >= now
+    created = instant_of(pod.metadata.creation_timestamp)
+    return created is not None and _delayed_until(pod, state) >= now
 
 
 def _delayed_until(pod: Pod, state: State) -> Instant:
@@ -173,8 +174,8 @@ def old_enough_at(state: State) -> Instant | None:
 
 
 def _created(pod: Pod) -> Instant:
-    created = pod.metadata.creation_timestamp
-    return Instant(0) if created is None else parse_rfc3339(created)
+    created = instant_of(pod.metadata.creation_timestamp)
+    return Instant(0) if created is None else created
 
 
 def _asks_gpu(pod: Pod) -> bool:
