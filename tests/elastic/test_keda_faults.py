@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from tests.elastic.scaled_objects import NOW, PROMETHEUS, START, answer, source
+from tests.elastic.scaled_objects import EXTERNAL, NOW, PROMETHEUS, START, answer, source
 from tests.elastic.scalers import QueueScaler, serving
 
 from kubetide.elastic.keda.client import ExternalScalers
@@ -16,6 +16,7 @@ from kubetide.elastic.keda.controller.owning import QueueMetrics
 from kubetide.elastic.keda.decide import decide
 from kubetide.elastic.keda.outcomes import absorb
 from kubetide.elastic.keda.reasons import VOCABULARY
+from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.elastic.keda.triggers import Trigger
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -23,7 +24,7 @@ from kubetide.loop import NoSettings, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
 from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError, Unavailable
-from kubetide.runtime.timing.clock import run_real
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, after, hours, minutes, seconds
 from kubetide.watching import Caches
@@ -251,6 +252,31 @@ def test_a_threshold_that_is_no_quantity_is_refused(threshold):
     """It would end the pass of all objects."""
     given = source({**PROMETHEUS, "metadata": {**PROMETHEUS["metadata"], "threshold": threshold}})
     assert "is no number" in given.refused[0]
+
+
+@pytest.mark.parametrize(
+    "address", ["//x", "prometheus:9090", "http://", "http://[::1", "http://p:99999", "ftp://p"]
+)
+def test_an_address_that_no_request_can_be_sent_to_is_refused(address):
+    """A client failed at it in ways of its own, which ended the pass of all objects."""
+    given = source({**PROMETHEUS, "metadata": {**PROMETHEUS["metadata"], "serverAddress": address}})
+    assert given.refused == (
+        f"triggers[0].metadata.serverAddress: {address!r} is no URL such as http://prometheus:9090",
+    )
+
+
+@pytest.mark.parametrize("trigger", [PROMETHEUS, EXTERNAL], ids=["prometheus", "external"])
+def test_in_virtual_time_a_server_does_not_answer(trigger):
+    """A simulation has no connections: the server of a trigger is one that cannot be asked."""
+    given = source(trigger)
+
+    async def main(clock):
+        servers = Servers(clock)
+        with pytest.raises(MetricsError, match="virtual time has no sockets"):
+            await servers.of(given.triggers[0]).is_active(given, given.triggers[0])
+        await servers.close()
+
+    run_virtual(main, start=START)
 
 
 def test_objects_are_queried_again_after_the_clock_was_ahead():

@@ -23,6 +23,17 @@ def test_requests_are_shared_by_the_ready_pods():
     assert not step.violated[0]
 
 
+@pytest.mark.parametrize("amount", ["1e400", "9223372036854775807Ei"])
+def test_amounts_that_no_machine_has_stop_no_load(amount):
+    """A pod, a service's pod and a node may state any quantity; the other pods serve as before."""
+    world = World(make_service(20.0), nodes=("n1", "n2"))
+    world.nodes.put(("", "n2"), make_node("n2", amount))
+    world.put(make_pod("a")).put(make_pod("b", app="other", cpu=amount, memory=amount, limit=amount))
+    world.put(make_pod("c", node="n2", cpu=amount, memory=amount, limit=None, memory_limit=amount))
+    assert world.to(15).served[0] == pytest.approx(20.0)
+    assert usage(world)["a"][0] > 0
+
+
 def test_above_capacity_the_queue_grows_to_its_bound_and_the_rest_is_dropped():
     """One pod serves 50/s of 60/s: 10/s wait until 2 s of capacity wait, then 10/s are dropped."""
     world = World(make_service(60.0, max_queue_s=4.0)).put(make_pod())

@@ -59,7 +59,10 @@ class ExternalScalers:
 
     async def _ask(self, trigger: Trigger, method: str, request: Any) -> Any:
         if trigger.address not in self._channels:
-            self._channels[trigger.address] = aio.insecure_channel(trigger.address)
+            try:
+                self._channels[trigger.address] = aio.insecure_channel(trigger.address)
+            except OSError as error:
+                raise MetricsError(f"the scaler at {trigger.address} cannot be asked: {error}") from error
         call = self._channels[trigger.address].unary_unary(
             f"/{SERVICE}/{method}",
             request_serializer=encode,

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -109,6 +110,8 @@ def _server_refusals(place: int, one: KedaTrigger) -> Iterable[str]:
     address = _ADDRESSES[one.type]
     if not data.get(address):
         yield f"{at}.metadata.{address}: is missing; write {'a URL' if one.type == PROMETHEUS else 'HOST:PORT'}"
+    elif one.type == PROMETHEUS and not _is_url(str(data[address])):
+        yield f"{at}.metadata.{address}: {data[address]!r} is no URL such as http://prometheus:9090"
     if one.type == PROMETHEUS:
         yield from _prometheus_refusals(at, data)
     yield from _metric_type_refusals(at, one)
@@ -122,6 +125,15 @@ def _server_refusals(place: int, one: KedaTrigger) -> Iterable[str]:
         yield f"{at}.authenticationRef: is not read; leave it out"
     if one.use_cached_metrics:
         yield f"{at}.useCachedMetrics: is not read; leave it out"
+
+
+def _is_url(text: str) -> bool:
+    """Return whether requests can be sent there."""
+    try:
+        url = urlsplit(text)
+        return url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:  # a port or an address that is none
+        return False
 
 
 def _metric_type_refusals(at: str, one: KedaTrigger) -> Iterable[str]:

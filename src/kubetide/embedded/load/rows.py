@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ _FIRST_ROWS = 64
 _MOST_LABELS = 4096
 """Different sets of labels whose service is cached: those of StatefulSets' pods are each their own."""
 _NEVER = np.iinfo(np.int64).max
+_MOST: Final = {"cpu": 1 << 42, "memory": 1 << 53}
+"""Milli-CPU and bytes that all sums here hold as whole numbers; a quantity may be far larger, and no machine has so much."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,7 @@ class PodRows:
         """Take in a node or its change."""
         number = self._number(node.metadata.name)
         capacity = node.status.allocatable or node.status.capacity or {}
-        cpu, down = float(milli(capacity.get("cpu", 0))), not _is_ready(node)
+        cpu, down = float(_resource(capacity, "cpu", milli) or 0), not _is_ready(node)
         # Most of what a node reports is that it is still there.
         if (cpu, down) != (self.node_cpu[number], self.node_down[number]):
             self.changes += 1
@@ -361,5 +363,6 @@ def _is_ready(node: Node) -> bool:
 
 
 def _resource(quantities: Quantities | None, name: str, read: Callable[[str | float], int]) -> int | None:
+    """Return an amount within what can be counted with; None where none is stated."""
     value = None if quantities is None else quantities.get(name)
-    return None if value is None else read(value)
+    return None if value is None else max(0, min(read(value), _MOST[name]))

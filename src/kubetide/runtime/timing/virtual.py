@@ -39,6 +39,10 @@ class Stalled(KubetideError):
     """Tasks wait, but no timer or task can wake them."""
 
 
+class NoSocketsError(RuntimeError, OSError):
+    """A socket was asked for in virtual time: clients take it for an address that nobody can connect to."""
+
+
 class _Soon(msgspec.Struct, eq=False):
     """What is called back in the next iteration: a Handle that costs no call of Python to make, and none to run."""
 
@@ -242,12 +246,14 @@ class VirtualLoop(IntegerTimeLoop):
         )
 
     def _no_sockets(self, *_args: object, **_named: object) -> NoReturn:
-        raise RuntimeError("virtual time has no sockets: use run_real or run_paced to listen or to connect")
+        raise NoSocketsError("virtual time has no sockets: use run_real or run_paced to listen or to connect")
 
     add_reader = _no_sockets
     add_writer = _no_sockets
     create_connection = _no_sockets
     create_server = _no_sockets
+    getaddrinfo = _no_sockets
+    sock_connect = _no_sockets
 
 
 def _place(task: asyncio.Task[Any]) -> str:

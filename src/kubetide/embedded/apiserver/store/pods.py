@@ -17,7 +17,7 @@ from kubetide.objects.kinds import PDBS, PODS
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.ports.errors import InternalError, TooManyRequests, Unclassified
-from kubetide.units.selectors import Selector
+from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import Instant, format_rfc3339
 
 _MOST_UNCONFIRMED = 2000
@@ -100,8 +100,12 @@ def evict(store: Store, writer: Writer, pod: Revision, options: Options, now: In
 
 
 def _covers(budget: Revision, pod: Pod) -> bool:
+    """Return whether a budget is the pod's. Source: kube-apiserver v1.36: one whose selector cannot be read is no pod's."""
     selector = budget.read_as(PodDisruptionBudget).spec.selector
-    return Selector.from_object(selector).matches(pod.metadata.labels)
+    try:
+        return Selector.from_object(selector).matches(pod.metadata.labels)
+    except SelectorError:
+        return False
 
 
 def _is_free(pod: Pod, budget: PodDisruptionBudget) -> bool:

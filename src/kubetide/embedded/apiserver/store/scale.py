@@ -12,7 +12,7 @@ from kubetide.objects.meta import LabelSelector
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import Deployment, ReplicaSet, ReplicationController, Scale
 from kubetide.ports.errors import BadRequest, InternalError, Invalid
-from kubetide.units.selectors import Selector
+from kubetide.units.selectors import Selector, SelectorError
 
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", Scale)
 """The type of the answer; it is stored nowhere."""
@@ -27,11 +27,15 @@ def scale_of(kind: Kind[Any], revision: Revision) -> Revision:
         selector: LabelSelector | None = LabelSelector(match_labels=workload.spec.selector)
     else:
         selector = workload.spec.selector
+    try:
+        shown = str(Selector.from_object(selector))
+    except SelectorError as error:  # of an object that was not checked when it was stored
+        raise InternalError(f"spec.selector of {kind.resource} {revision.key[1]}: {error}") from error
     return _scale(
         revision,
         workload.spec.replicas or 0,
         workload.status.replicas,
-        str(Selector.from_object(selector)),
+        shown,
     )
 
 
