@@ -105,6 +105,11 @@ def test_what_cannot_be_read_is_said_in_upstream_s_words(text, problem):
         read_priorities(text)
 
 
+def test_only_the_first_document_counts():
+    """A second YAML document is passed over, as by upstream's reader."""
+    assert list(read_priorities("---\n10: [a]\n---\n20: [b]\n")) == [10]
+
+
 def priced(name, price, *, cpu="4", **labels):
     return group(name, made=template(cpu=cpu, labels=labels or None), price_per_hour=price)
 

@@ -10,9 +10,9 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(text: str) -> Any:
-    """Return the document. Raises ValueError that names the problem and its line."""
+    """Return the first document, None without one. Raises ValueError that names the problem and its line."""
     try:
-        return yaml.load(text, Loader=_LOADER)  # noqa: S506  a safe loader; libyaml's says what upstream's says
+        return next(yaml.load_all(text, Loader=_LOADER), None)  # libyaml's says what upstream's says
     except yaml.YAMLError as error:
         raise ValueError(_problem(error)) from error
 
