@@ -25,6 +25,7 @@ from kubetide.cluster import (
     load_kubeconfig,
     read_kubeconfigs,
 )
+from kubetide.cluster.access.incluster import why_no_account
 from kubetide.serving.certificates import Authority
 from kubetide.serving.proxy import proxy_for
 
@@ -250,6 +251,15 @@ def test_what_is_no_pod_says_so(account):
         in_cluster({}, account)
     with pytest.raises(ConfigError, match="automountServiceAccountToken"):
         in_cluster(POD, account / "elsewhere")
+
+
+def test_a_pod_without_a_token_is_not_called_no_pod(tmp_path, account):
+    """Without a kubeconfig the error names the token that is missing in a pod, and elsewhere that this is none."""
+    assert why_no_account(POD, account) == ""
+    assert why_no_account({}, account) == "this is no pod"
+    bare = tmp_path / "bare"
+    with pytest.raises(ConfigError, match=r"this pod has no service account: .*bare/token is missing"):
+        find_connection(POD, home=tmp_path / "nobody", service_account=bare)
 
 
 def test_the_order_of_places(tmp_path, account):

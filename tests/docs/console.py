@@ -161,7 +161,7 @@ def parse(command, arguments, parent=None):
     context = _without_files(command).make_context(command.name, list(arguments), parent=parent)
     settings = context.params.get("arguments") or ()
     if command.name == "cluster-autoscaler":
-        understand(context.args, in_pod=True)
+        understand(context.args)
     elif command.name in {"run", "check"}:
         configuration(None, context.args)
     elif command.name == "serve" and "provider" in context.params:

@@ -184,7 +184,7 @@ BAD = [
     ({"scan-intervall": "10s"}, "--scan-intervall: unknown flag; did you mean --scan-interval?"),
     ({"zzzzzzzz": 1}, "--zzzzzzzz: unknown flag; see docs/settings.md"),
     ({"scan-interval": "ten"}, "--scan-interval: 'ten' cannot be read; it takes a duration such as 10m"),
-    ({"scan-interval": "0s"}, "scan-interval must be greater than 0, but got 0s"),
+    ({"scan-interval": "0s"}, "--scan-interval=0s: give more than 0, such as 10s"),
     ({"scan-interval": "-1s"}, "--scan-interval: -1s is negative; give 0 or more"),
     ({"scale-down-unneeded-time": "-5m"}, "--scale-down-unneeded-time: -5m0s is negative; give 0 or more"),
     ({"max-nodes-total": -1}, "--max-nodes-total: -1 is negative; give 0 or more"),

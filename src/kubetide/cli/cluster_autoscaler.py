@@ -37,11 +37,10 @@ def command(context: click.Context) -> None:
       kubetide cluster-autoscaler --cloud-provider=labels --kubeconfig=$HOME/.kube/config --advise
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.common.drop_in import run_in_place
-    from kubetide.cluster.access.incluster import SERVICE_ACCOUNT, may_be_in_cluster
+    from kubetide.cluster.access.incluster import SERVICE_ACCOUNT, why_no_account
     from kubetide.runtime.upstream import understand
 
-    in_pod = may_be_in_cluster(os.environ, SERVICE_ACCOUNT)
-    config, warnings, _ = understand(context.args, in_pod=in_pod)
+    config, warnings, _ = understand(context.args, no_pod=why_no_account(os.environ, SERVICE_ACCOUNT))
     if config is None:
         click.echo(context.get_help())
         return

@@ -120,6 +120,11 @@ def provider_names() -> tuple[str, ...]:
     return tuple(sorted({*_SHIPPED, *plugin_names(PLUGINS.name)}))
 
 
+def is_shipped(name: str) -> bool:
+    """Return whether a name is that of one of kubetide's own providers."""
+    return name in _SHIPPED
+
+
 def cloud_factory(name: str) -> CloudFactory:
     """Return the provider of a name: shipped, installed, or ``module:factory``. Raises CloudNotFound."""
     return find_cloud(name)[1]

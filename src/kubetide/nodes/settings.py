@@ -264,7 +264,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
         check_version(self.kubernetes_version)
         if self.scan_interval <= 0:
             raise ValueError(
-                f"scan-interval must be greater than 0, but got {format_duration(self.scan_interval)}"
+                f"--scan-interval={format_duration(self.scan_interval)}: give more than 0, such as 10s"
             )
         parse_range(self.cores_total, "cores-total")
         parse_range(self.memory_total, "memory-total")

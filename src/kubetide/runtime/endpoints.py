@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from aiohttp import web
 
@@ -18,6 +18,8 @@ from kubetide.serving import Listener
 
 Check = Callable[[], str]
 """Return the problem; empty for none."""
+
+_LAST_PORT: Final = 65535
 
 
 class Checks(NamedTuple):
@@ -33,6 +35,14 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 class EndpointError(KubetideError):
     """An address that cannot be served on; the text gives the reason."""
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Return host and port of ``HOST:PORT``; the host may be empty. Raises EndpointError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise EndpointError(f"address: {address!r} is no address: write HOST:PORT, such as 127.0.0.1:8085")
+    return host, int(port)
 
 
 @asynccontextmanager
@@ -53,9 +63,7 @@ async def serving(
 
     Raises: EndpointError.
     """
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise EndpointError(f"address: {address!r} is no address: write HOST:PORT, such as 127.0.0.1:8085")
+    host, port = parse_address(address)
 
     def answering(check: Check, *, well: str = "ok\n") -> Handler:
         async def answer(_request: web.Request) -> web.Response:
@@ -84,7 +92,7 @@ async def serving(
     listener = Listener(app)
     try:
         try:
-            await listener.listen(host.strip("[]") or None, int(port))
+            await listener.listen(host.strip("[]") or None, port)
         except OSError as error:
             raise EndpointError(f"address: cannot listen on {address}: {error.strerror}") from error
         yield listener.authority

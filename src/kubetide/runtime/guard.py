@@ -41,11 +41,14 @@ class Guard(Protocol):
 
 
 class Advice:
-    """The guard of a program that only advises."""
+    """The guard of a program that only advises; ``why`` names the setting that makes it so."""
+
+    def __init__(self, why: str = "nothing is written without --act") -> None:
+        self._why = why
 
     def refusal(self) -> str:
         """Always refuses."""
-        return "this run only advises: nothing is written without --act"
+        return f"this run only advises: {self._why}"
 
 
 class AllOf:

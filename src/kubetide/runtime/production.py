@@ -182,7 +182,11 @@ class _Process:
         electors = await self._electors(connection, clock, stack, requests)
         show_leases(registry, electors)
         show_process(registry)
-        guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
+        guard: Guard = (
+            AllOf([elector.fence for elector in electors.values()])
+            if run.act
+            else Advice(self._config.why_advice)
+        )
         cluster = await stack.enter_async_context(self._cluster(connection, clock, guard, requests))
         cloud = await self._cloud(cluster, clock, stack)
         plurals = _Plurals(cluster, clock)

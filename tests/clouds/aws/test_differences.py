@@ -404,6 +404,10 @@ def test_a_service_override_needs_all_of_its_keys():
         aws_config('[ServiceOverride "1"]\nService=ec2\nRegion=r\n', {})
     with pytest.raises(CloudConfigError, match="unknown key colour"):
         aws_config("[Global]\nColour=red\n", {})
+    with pytest.raises(
+        CloudConfigError, match=r"cloud-config: line 1: '\{\}' is neither a section nor a key"
+    ):
+        aws_config("{}", {})
     with pytest.raises(CloudConfigError, match="repeats service ec2"):
         aws_config(good + good.replace('"1"', '"2"'), {})
     with pytest.raises(CloudConfigError, match="AWS_MAX_ATTEMPTS"):

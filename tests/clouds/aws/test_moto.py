@@ -218,7 +218,10 @@ def test_from_flags_to_groups(server, tmp_path, monkeypatch):
     [
         (CloudFlags(), "no node groups; give --nodes"),
         (CloudFlags(nodes=("5:1:x",)), "--nodes: invalid node group spec"),
-        (CloudFlags(nodes=("0:1:x",), cloud_config="/nowhere"), "--cloud-config=/nowhere"),
+        (
+            CloudFlags(nodes=("0:1:x",), cloud_config="/nowhere"),
+            r"--cloud-config=/nowhere: cannot be read \(No such file or directory\)",
+        ),
         (CloudFlags(node_group_auto_discovery=("mig:x",)), "unsupported discoverer"),
     ],
 )

@@ -238,6 +238,28 @@ def test_the_default_time_to_end_goes_with_drain_priorities(priorities):
             "--cloud-provider=hetzner: this cloud is not built; there are alicloud, aws",
         ),
         ("--log-format=xml", "--log-format=xml: cannot be used"),
+        ("--scan-interval=0", "--scan-interval=0s: give more than 0, such as 10s"),
+        ("--kube-client-qps=NaN", "--kube-client-qps=NaN: is no number"),
+        ("--address=8085", "--address: '8085' is no address: write HOST:PORT"),
+        (
+            "--nodes=1:10",
+            "--nodes=1:10: wrong nodes configuration: 1:10; give MIN:MAX:NAME of an Auto Scaling group",
+        ),
+        (
+            "--node-group-auto-discovery=asg:tag=",
+            "--node-group-auto-discovery=asg:tag=: tag value not supplied; give asg:tag=KEY[=VALUE]",
+        ),
+        ("--cloud-provider=gce --nodes=1:2:workers", "--nodes=1:2:workers: wrong url"),
+        (
+            "--cloud-provider=gce --node-group-auto-discovery=mig:namePrefix=a",
+            "--node-group-auto-discovery=mig:namePrefix=a: maximum size 0 must be at least 1; give mig:namePrefix=",
+        ),
+        (
+            "--cloud-provider=azure --node-group-auto-discovery=label:a",
+            "--node-group-auto-discovery=label:a: invalid key=value pair [a]; give label:TAG=VALUE",
+        ),
+        ("--cloud-provider=alicloud --nodes=2:1:asg-a", "--nodes=2:1:asg-a: invalid node group spec"),
+        ("--cloud-provider=labels", "--cloud-provider=labels: only reads groups off the nodes; add --advise"),
         (
             "--max-inactivity=0s",
             "max-inactivity, max-failing-time and max-startup-time must be greater than 0",
@@ -260,7 +282,9 @@ def test_checks_at_the_start(line, text):
 )
 def test_a_pod_scales_its_own_cluster(line, in_pod, only_own_pod):
     """As upstream, a KUBECONFIG that happens to be in the pod's environment names no cluster to act on."""
-    understood = understand(["--cloud-provider=aws", *line.split()], in_pod=in_pod)
+    understood = understand(
+        ["--cloud-provider=aws", *line.split()], no_pod="" if in_pod else "this is no pod"
+    )
     assert understood.config.only_own_pod == only_own_pod
 
 
@@ -291,6 +315,44 @@ def test_everything_wrong_is_named_at_once():
         "--cloud-provider",
         "--scheduler-config-file",
     ]
+
+
+def test_what_settings_refuse_is_named_with_the_rest():
+    """The checks of settings that upstream has no part in add a line to those of the command line, and repeat none."""
+    _, *lines = problems_of(
+        "--cloud-provider=aws --scan-interval=0 --cores-total=5:1 --nodes=1:x:a --max-inactivity=0"
+    )
+    assert [line.split("=")[0].strip() for line in lines[:3]] == [
+        "--cores-total",
+        "--nodes",
+        "--scan-interval",
+    ]
+    assert lines[3].strip().startswith("max-inactivity, max-failing-time and max-startup-time must be")
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "warning"),
+    [
+        (
+            "--cloud-provider=kwok --nodes=1:2:a --regional --balancing-ignore-label=zone",
+            "without effect with --cloud-provider=kwok: --balancing-ignore-label, --nodes, --regional",
+        ),
+        (
+            "--cloud-provider=externalgrpc --nodes=1:2:a",
+            "without effect with --cloud-provider=externalgrpc: --nodes",
+        ),
+        (
+            "--cloud-provider=alicloud --nodes=1:2:a --node-group-auto-discovery=asg:tag=a",
+            "without effect with --cloud-provider=alicloud: --node-group-auto-discovery",
+        ),
+        ("--cloud-provider=azure --aws-use-static-instance-list=false --gce-concurrent-refreshes=1", ""),
+        ("--cloud-provider=ours:connect --nodes=a --cloud-config=b --regional", ""),
+    ],
+)
+def test_what_the_cloud_does_not_read_is_said(line, warning):
+    """A flag of other clouds does nothing, and says so unless it has its default; another package's provider may read any."""
+    assert understand(line.split()).warnings == ((warning,) if warning else ())
 
 
 def test_one_problem_is_one_line():
@@ -355,12 +417,27 @@ def test_advice_and_own_settings():
     assert not set(own_flags()) & set(FLAGS)
 
 
+def test_advice_names_the_flag_of_this_command():
+    """Who looks first reads which flag of this command to leave out, not one of another command."""
+    assert (
+        understand(["--cloud-provider=aws", "--advise"]).config.why_advice
+        == "nothing is written with --advise"
+    )
+
+
 def test_a_kubeconfig_is_needed_outside_of_a_pod():
     """Upstream never takes a person's current context by itself, and this command does so for advice only."""
     with pytest.raises(ConfigError, match="--kubeconfig: this is no pod"):
-        understand(["--cloud-provider=aws"], in_pod=False)
-    assert understand(["--cloud-provider=aws", "--kubeconfig=k"], in_pod=False).config.run.kubeconfig == "k"
-    assert understand(["--cloud-provider=labels", "--advise"], in_pod=False).config.run.act is False
+        understand(["--cloud-provider=aws"], no_pod="this is no pod")
+    assert (
+        understand(["--cloud-provider=aws", "--kubeconfig=k"], no_pod="this is no pod").config.run.kubeconfig
+        == "k"
+    )
+    assert (
+        understand(["--cloud-provider=labels", "--advise"], no_pod="this is no pod").config.run.act is False
+    )
+    with pytest.raises(ConfigError, match="--kubeconfig: token is missing; name the file"):
+        understand(["--cloud-provider=aws"], no_pod="token is missing")
 
 
 def test_json_where_protobuf_is_not_installed(monkeypatch):

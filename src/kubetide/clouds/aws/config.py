@@ -67,8 +67,12 @@ def aws_config(text: str, environment: Mapping[str, str]) -> AwsConfig:
 
 
 def _endpoints(text: str) -> tuple[Endpoint, ...]:
+    try:
+        entries = read_ini(text)
+    except CloudConfigError as error:
+        raise CloudConfigError(f"cloud-config: {error}") from error
     sections: dict[str, dict[str, str]] = {}
-    for entry in read_ini(text):
+    for entry in entries:
         if entry.section == "serviceoverride" and entry.part is not None:
             _take(sections.setdefault(entry.part, {}), entry)
         elif entry.section != "global" or (entry.key and entry.key not in _GLOBAL):

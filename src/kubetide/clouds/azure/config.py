@@ -209,7 +209,7 @@ def _check(values: Mapping[str, Any]) -> None:
         values["useFederatedWorkloadIdentityExtension"],
     )
     if not values["resourceGroup"]:
-        raise CloudError("resource group not set")
+        raise CloudError("resource group not set; give resourceGroup in cloud-config, or ARM_RESOURCE_GROUP")
     if managed and workload:
         raise CloudError(
             "you can not combine both managed identity and workload identity as an authentication mechanism"
@@ -226,8 +226,8 @@ def _check(values: Mapping[str, Any]) -> None:
 
 def _check_principal(values: Mapping[str, Any], *, workload: bool) -> None:
     if not workload and not values["tenantId"]:
-        raise CloudError("tenant ID not set")
+        raise CloudError("tenant ID not set; give tenantId in cloud-config, or ARM_TENANT_ID")
     if values["authMethod"] not in {"", "principal", "cli"}:
         raise CloudError(f"unsupported authorization method: {values['authMethod']}")
     if values["authMethod"] != "cli" and not workload and not values["aadClientId"]:
-        raise CloudError("ARM Client ID not set")
+        raise CloudError("ARM Client ID not set; give aadClientId in cloud-config, or ARM_CLIENT_ID")

@@ -14,5 +14,7 @@ async def config_text(path: str) -> str:
         return ""
     try:
         return await asyncio.to_thread(Path(path).read_text, "utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CloudConfigError(f"--cloud-config={path}: {error}") from error
+    except OSError as error:
+        raise CloudConfigError(f"--cloud-config={path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise CloudConfigError(f"--cloud-config={path}: cannot be read ({error})") from error

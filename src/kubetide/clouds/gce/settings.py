@@ -78,10 +78,14 @@ def location_of(zone: str, *, regional: bool) -> str:
 
 def parse_nodes(specs: tuple[str, ...]) -> tuple[NodeSpec, ...]:
     """Return the groups of ``--nodes``; each name must be an instance group's URL. Raises CloudError."""
-    parsed = parse_node_specs(specs)
-    for spec in parsed:
-        parse_group_url(spec.name)
-    return parsed
+    return tuple(parse_node(spec) for spec in specs)
+
+
+def parse_node(text: str) -> NodeSpec:
+    """Return the group of one ``--nodes``: ``MIN:MAX:URL``. Raises CloudError."""
+    (spec,) = parse_node_specs((text,))
+    parse_group_url(spec.name)
+    return spec
 
 
 def parse_discoveries(specs: tuple[str, ...]) -> tuple[GroupDiscovery, ...]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubetide.cluster.access.connection import ConfigError, Connection
-from kubetide.cluster.access.incluster import SERVICE_ACCOUNT, in_cluster, may_be_in_cluster
+from kubetide.cluster.access.incluster import SERVICE_ACCOUNT, in_cluster, why_no_account
 from kubetide.cluster.access.kubeconfig import read_kubeconfigs
 from kubetide.serving.proxy import ProxyError, proxy_for
 
@@ -61,10 +61,11 @@ def _configured(
     config = read_kubeconfigs(there)
     if not config.is_empty:
         return config.connection(context)
-    if may_be_in_cluster(environ, service_account):
+    missing = why_no_account(environ, service_account)
+    if not missing:
         return in_cluster(environ, service_account)
     looked = ", ".join(str(path) for path in paths)
     raise ConfigError(
         "invalid configuration: no configuration has been provided: "
-        f"{looked}: no kubeconfig there, and this is no pod: name a file with --kubeconfig or KUBECONFIG"
+        f"{looked}: no kubeconfig there, and {missing}; name a file with --kubeconfig or KUBECONFIG"
     )

@@ -17,9 +17,16 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LOG = logging.getLogger(__name__)
 
 
-def may_be_in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> bool:
-    """Return whether this looks like a pod with a service account."""
-    return bool(_address(environ)) and (folder / "token").is_file()
+def why_no_account(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> str:
+    """Return why there is no service account to be used: this is no pod, or one without a token; empty if there is one."""
+    if not _address(environ):
+        return "this is no pod"
+    token = folder / "token"
+    if token.is_file():
+        return ""
+    return (
+        f"this pod has no service account: {token} is missing (automountServiceAccountToken: true mounts it)"
+    )
 
 
 def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Connection:

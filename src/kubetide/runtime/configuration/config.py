@@ -65,6 +65,7 @@ class RunConfig(msgspec.Struct, frozen=True):
         values: By name, as given.
         sources: The place of each value that is not a default.
         only_own_pod: Whether without a kubeconfig the cluster is that of the process's pod, whatever the environment names.
+        why_advice: Why a run that only advises writes nothing: which setting of the command says so.
     """
 
     run: RunSettings
@@ -72,6 +73,7 @@ class RunConfig(msgspec.Struct, frozen=True):
     values: dict[str, Value]
     sources: dict[str, str]
     only_own_pod: bool = False
+    why_advice: str = "nothing is written without --act"
 
 
 def read_file(path: Path) -> dict[str, Value]:

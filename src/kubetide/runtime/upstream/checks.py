@@ -9,9 +9,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kubetide.clouds.group_flags import group_problems
+from kubetide.clouds.labels.cloud import NAME as LABELS
 from kubetide.clouds.registry import provider_names
 from kubetide.nodes.expander import parse_expanders
 from kubetide.ports.limits import LimitError, parse_gpu_limit, parse_min_max
+from kubetide.runtime.endpoints import EndpointError, parse_address
 from kubetide.runtime.upstream.table import Flag
 from kubetide.scheduling.scheduler_config import scheduler_config_problems
 from kubetide.units.numbers import NumberError, parse_integer
@@ -33,19 +36,25 @@ _LOG_FORMATS: Final = ("text", "json")
 _CEILING: Final = (1 << 31) - 1
 
 
-def problems_of(values: Mapping[str, Any], given: frozenset[str], flags: Mapping[str, Flag]) -> Iterator[str]:
+def problems_of(
+    values: Mapping[str, Any], given: frozenset[str], flags: Mapping[str, Flag], *, advise: bool
+) -> Iterator[str]:
     """Yield a sentence for each value, or pair of values, that prevents a start.
 
     Args:
         values: Of all flags, the defaults of those that are not given included.
         given: The names of the flags that are given.
         flags: The flags by name.
+        advise: Whether the process writes nothing.
     """
     for name in sorted(given):
         if name not in _BELOW_ZERO:
             yield from _number(flags[name], values[name])
+    if math.isnan(values["kube-client-qps"]):
+        yield "--kube-client-qps=NaN: is no number; give 0 or more, or -1 for no limit"
     yield from _limits(values)
     yield from _choices(values)
+    yield from _cloud(values, advise=advise)
     yield from _drains(values, flags)
     allowed, bypassed = values["allowed-scheduler-names"], values["bypassed-scheduler-names"]
     missing = [name for name in bypassed if allowed and name not in allowed]
@@ -101,16 +110,27 @@ def _choices(values: Mapping[str, Any]) -> Iterator[str]:
     ):
         if values[name] not in choices:
             yield f"--{name}={values[name]}: there is no such choice; give {' or '.join(choices)}"
+    try:
+        parse_expanders(values["expander"])
+    except ValueError as error:
+        yield str(error)
+    if values["address"]:
+        try:
+            parse_address(values["address"])
+        except EndpointError as error:
+            yield f"--{error}"
+
+
+def _cloud(values: Mapping[str, Any], *, advise: bool) -> Iterator[str]:
     cloud = values["cloud-provider"]
     if ":" not in cloud and cloud not in provider_names():
         yield (
             f"--cloud-provider={cloud}: this cloud is not built; there are {', '.join(provider_names())}. A provider that "
             "serves upstream's protocol is reached by externalgrpc, and one of your own is named as module:factory"
         )
-    try:
-        parse_expanders(values["expander"])
-    except ValueError as error:
-        yield str(error)
+    if cloud == LABELS and not advise:
+        yield f"--cloud-provider={cloud}: only reads groups off the nodes; add --advise, or name the cloud that has the machines"
+    yield from group_problems(cloud, values["nodes"], values["node-group-auto-discovery"])
 
 
 def _drains(values: Mapping[str, Any], flags: Mapping[str, Flag]) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, get_args
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 import msgspec
 
+from kubetide.clouds.registry import is_shipped
 from kubetide.cluster import is_protobuf_installed
 from kubetide.loop import LoopSettings, loop_entry
 from kubetide.objects.protobuf import MEDIA_TYPE
@@ -25,6 +27,7 @@ from kubetide.runtime.upstream.table import (
 )
 from kubetide.units.time import format_duration
 
+S = TypeVar("S", bound=msgspec.Struct)
 _JSON: Final = "application/json"
 _DEFAULT_QPS, _DEFAULT_BURST = 5.0, 10
 _UNLIMITED: Final = 1_000_000
@@ -45,12 +48,12 @@ class Understood(NamedTuple):
     arguments: Arguments
 
 
-def understand(arguments: Iterable[str], *, in_pod: bool = True) -> Understood:
+def understand(arguments: Iterable[str], *, no_pod: str = "") -> Understood:
     """Return the meaning of Cluster Autoscaler's arguments.
 
     Args:
         arguments: Of the command line.
-        in_pod: Whether the process has a pod's account; without it a kubeconfig must be named, as upstream's.
+        no_pod: Why the process has no pod's account, so that a kubeconfig must be named, as upstream's; empty if it has one.
 
     Raises: ConfigError that names every flag that cannot be used, each with the fix.
     """
@@ -60,19 +63,43 @@ def understand(arguments: Iterable[str], *, in_pod: bool = True) -> Understood:
         return Understood(None, (), found)
     given = frozenset(found.values)
     values = {name: flag.held for name, flag in cluster_autoscaler_flags().items()} | found.values
-    problems = [*found.problems, *problems_of(values, given, flags), *_refused(found, flags)]
     advise = bool(values.get(ADVISE, False))
-    if not values["kubeconfig"] and not in_pod and not advise:
-        problems.append("--kubeconfig: this is no pod; name the file that says which cluster is to be scaled")
-    if problems:
+    problems = [
+        *found.problems,
+        *problems_of(values, given, flags, advise=advise),
+        *_refused(found, flags),
+    ]
+    if not values["kubeconfig"] and no_pod and not advise:
+        problems.append(f"--kubeconfig: {no_pod}; name the file that says which cluster is to be scaled")
+    nodes = _checked(lambda: _loop_settings(values, flags), problems)
+    run = _checked(lambda: _run_settings(values, flags, advise=advise), problems)
+    if nodes is None or run is None or problems:
         raise ConfigError(_told(problems))
-    try:
-        config = _config(values, flags, advise=advise)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-    # Source: upstream's GetKubeConfig, which knows neither KUBECONFIG nor a user's folder.
-    config = msgspec.structs.replace(config, only_own_pod=in_pod and not config.run.context)
+    config = RunConfig(
+        run,
+        LoopSettings({NODES: nodes}),
+        {name: str(values[name]) for name in values},
+        {name: f"--{name}" for name in values},
+        # Source: upstream's GetKubeConfig, which knows neither KUBECONFIG nor a user's folder.
+        only_own_pod=not no_pod and not run.context,
+        why_advice="nothing is written with --advise",
+    )
     return Understood(config, tuple(_warnings(found, flags)), found)
+
+
+def _checked(make: Callable[[], S], problems: list[str]) -> S | None:
+    """Return the settings, None where their own checks refuse them; adds to the problems what is not among them yet."""
+    try:
+        return make()
+    except (ConfigError, ValueError) as error:
+        if _flag_in(str(error)) not in map(_flag_in, problems):
+            problems.append(str(error))
+        return None
+
+
+def _flag_in(problem: str) -> str:
+    """Return the flag that a sentence begins with, without dashes."""
+    return re.split(r"[^\w-]", problem.lstrip("-"), maxsplit=1)[0]
 
 
 def _told(problems: list[str]) -> str:
@@ -93,6 +120,10 @@ def _warnings(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
     idle = [name for name in found.values if flags[name].status is Status.NO_EFFECT]
     if idle:
         yield f"without effect, as in Cluster Autoscaler itself: {', '.join(f'--{name}' for name in sorted(idle))}"
+    cloud = found.values.get("cloud-provider", flags["cloud-provider"].held)
+    unread = [f"--{name}" for name in found.values if _is_unread(flags[name], found.values[name], cloud)]
+    if unread:
+        yield f"without effect with --cloud-provider={cloud}: {', '.join(sorted(unread))}"
     for name, value in sorted(found.values.items()):
         flag = flags[name]
         if flag.status is Status.WARNED and value != flag.held:
@@ -105,6 +136,11 @@ def _warnings(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
         )
     if found.values.get("kube-api-content-type") == MEDIA_TYPE and not is_protobuf_installed():
         yield f"--kube-api-content-type={MEDIA_TYPE}: JSON is asked for; protobuf needs pip install 'protobuf>=7.34'"
+
+
+def _is_unread(flag: Flag, value: Any, cloud: str) -> bool:
+    """Return whether a shipped provider does not read a flag that is given; what another package reads is not known."""
+    return bool(flag.clouds) and is_shipped(cloud) and cloud not in flag.clouds and value != flag.held
 
 
 def _raised(found: Arguments, flags: Mapping[str, Flag]) -> Iterator[str]:
@@ -122,21 +158,32 @@ def _plain(note: str) -> str:
     return note.replace("`", "")
 
 
-def _config(values: Mapping[str, Any], flags: Mapping[str, Flag], *, advise: bool) -> RunConfig:
-    parts: dict[str, dict[str, Any]] = {NODES: {}, RUN: {}}
+def _loop_settings(values: Mapping[str, Any], flags: Mapping[str, Flag]) -> msgspec.Struct:
+    """Return the settings of the node loop. Raises ValueError."""
+    table = loop_entry(NODES).flags
+    made: msgspec.Struct = table.model(
+        **_converted(table.model, _fields(NODES, values, flags), table.readers)
+    )
+    table.check(made)
+    return made
+
+
+def _run_settings(values: Mapping[str, Any], flags: Mapping[str, Flag], *, advise: bool) -> RunSettings:
+    """Return the settings of the process. Raises ConfigError, ValueError."""
+    fields = {**_fields(RUN, values, flags), **_run(values, advise=advise)}
+    run = RunSettings(**_converted(RunSettings, fields, {}))
+    check_run(run)
+    return run
+
+
+def _fields(part: str, values: Mapping[str, Any], flags: Mapping[str, Flag]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     for name, value in values.items():
         flag = flags[name]
-        if flag.part:
-            fields = parts[flag.part]
+        if flag.part == part:
             # `--ignore-taint` and `--startup-taint` are one list.
             fields[flag.field] = (*fields.get(flag.field, ()), *value) if flag.is_list else value
-    table = loop_entry(NODES).flags
-    made = table.model(**_converted(table.model, parts[NODES], table.readers))
-    table.check(made)
-    run = RunSettings(**_converted(RunSettings, {**parts[RUN], **_run(values, advise=advise)}, {}))
-    check_run(run)
-    sources = {name: f"--{name}" for name in values}
-    return RunConfig(run, LoopSettings({NODES: made}), {name: str(values[name]) for name in values}, sources)
+    return fields
 
 
 def _run(values: Mapping[str, Any], *, advise: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ The rows stand in ``cluster_autoscaler.csv``. A flag works where the node loop o
 name (or of the name in the column ``target``), so a setting that is added later makes its flag work. For the others
 ``otherwise`` says what happens: ``no effect`` (as upstream), ``accepted`` (nothing depends on it here), ``warn``
 (passed over with a warning) or ``refuse``. ``as_if`` is the value that describes what happens here, where that is
-not upstream's default.
+not upstream's default. ``clouds`` names the providers that read the flag, where not all of them do.
 
 Source: Cluster Autoscaler of July and August 2026 (core 6e285e0f4b4f and 33c3f97), component-base v0.36, klog v2.140.
 """
@@ -86,6 +86,7 @@ class Flag:
         field: The name of that setting.
         held: The value that describes what happens without a setting.
         note: Why it is not offered, or what else there is to know.
+        clouds: The shipped providers that read it; empty where it does not depend on the provider.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Flag:
     field: str = ""
     held: Any = None
     note: str = ""
+    clouds: frozenset[str] = frozenset()
 
     @property
     def is_list(self) -> bool:
@@ -145,6 +147,7 @@ def _flag(row: Mapping[str, str]) -> Flag:
         field=field,
         held=default(kind, row["as_if"] or row["default"]),
         note="" if part and row["otherwise"] else row["note"],
+        clouds=frozenset(row["clouds"].split()),
     )
 
 
