@@ -239,6 +239,15 @@ def test_the_default_time_to_end_goes_with_drain_priorities(priorities):
         ),
         ("--log-format=xml", "--log-format=xml: cannot be used"),
         ("--scan-interval=0", "--scan-interval=0s: give more than 0, such as 10s"),
+        (
+            "--namespace=",
+            "--namespace=: is no name of a namespace; give that of the Lease, such as kube-system",
+        ),
+        ("--namespace=$(NAMESPACE)", "--namespace=$(NAMESPACE): is no name of a namespace"),
+        (
+            "--status-config-map-name=a_b",
+            "--status-config-map-name=a_b: is no name of a ConfigMap; give one such as",
+        ),
         ("--kube-client-qps=NaN", "--kube-client-qps=NaN: is no number"),
         ("--address=8085", "--address: '8085' is no address: write HOST:PORT"),
         (
@@ -353,6 +362,12 @@ def test_what_settings_refuse_is_named_with_the_rest():
 def test_what_the_cloud_does_not_read_is_said(line, warning):
     """A flag of other clouds does nothing, and says so unless it has its default; another package's provider may read any."""
     assert understand(line.split()).warnings == ((warning,) if warning else ())
+
+
+def test_a_status_that_is_not_written_needs_no_name():
+    """The name of the ConfigMap is looked at only where it is written."""
+    run = config_of("--cloud-provider=aws --write-status-configmap=false --status-config-map-name=")
+    assert run.loops.of(Settings).write_status_configmap is False
 
 
 def test_one_problem_is_one_line():

@@ -17,6 +17,7 @@ from kubetide.ports.limits import LimitError, parse_gpu_limit, parse_min_max
 from kubetide.runtime.endpoints import EndpointError, parse_address
 from kubetide.runtime.upstream.table import Flag
 from kubetide.scheduling.scheduler_config import scheduler_config_problems
+from kubetide.units.names import dns1123_label_errors, dns1123_subdomain_errors
 from kubetide.units.numbers import NumberError, parse_integer
 from kubetide.units.time import format_duration, seconds
 
@@ -55,6 +56,7 @@ def problems_of(
     yield from _limits(values)
     yield from _choices(values)
     yield from _cloud(values, advise=advise)
+    yield from _names(values)
     yield from _drains(values, flags)
     allowed, bypassed = values["allowed-scheduler-names"], values["bypassed-scheduler-names"]
     missing = [name for name in bypassed if allowed and name not in allowed]
@@ -131,6 +133,18 @@ def _cloud(values: Mapping[str, Any], *, advise: bool) -> Iterator[str]:
     if cloud == LABELS and not advise:
         yield f"--cloud-provider={cloud}: only reads groups off the nodes; add --advise, or name the cloud that has the machines"
     yield from group_problems(cloud, values["nodes"], values["node-group-auto-discovery"])
+
+
+def _names(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is no name of an object: nothing could be written, and no Lease be had."""
+    namespace, status = values["namespace"], values["status-config-map-name"]
+    if dns1123_label_errors(namespace):
+        yield f"--namespace={namespace}: is no name of a namespace; give that of the Lease, such as kube-system"
+    if values["write-status-configmap"] and dns1123_subdomain_errors(status):
+        yield (
+            f"--status-config-map-name={status}: is no name of a ConfigMap; give one such as cluster-autoscaler-status, "
+            "or --write-status-configmap=false"
+        )
 
 
 def _drains(values: Mapping[str, Any], flags: Mapping[str, Flag]) -> Iterator[str]:
