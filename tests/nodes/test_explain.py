@@ -20,6 +20,35 @@ from kubetide.units.time import after, minutes, seconds
 C5D = template(cpu="2", memory="4Gi", source="catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory")
 
 
+@pytest.mark.parametrize(
+    ("pods", "groups", "sentence"),
+    [
+        ([pod("a")], [group("g")], "Group g would take it: the loop chooses g."),
+        ([pod("a")], [group("g"), group("h")], "Groups g, h would take it: the loop draws one of g, h."),
+        (
+            [
+                pod("a", spec={"nodeSelector": {"disk": "ssd"}}),
+                *(pod(f"big-{number}", cpu="6") for number in range(3)),
+            ],
+            [group("g", made=template(labels={"disk": "ssd"})), group("wide", made=template(cpu="6"))],
+            "Group g would take it: the loop chooses wide first, for other pods.",
+        ),
+    ],
+    ids=["one", "chance", "for others"],
+)
+def test_what_the_loop_does_for_a_pod_that_a_group_takes(pods, groups, sentence):
+    """The answer names the group that the loop chooses; upstream's word for a scale-up that has not run yet tells nothing."""
+    world = World(pods=pods, groups=groups, settings={"expander": "most-pods"})
+    assert explained(world).sentence == sentence
+
+
+def test_a_choice_that_an_expander_service_makes_is_not_foretold():
+    """Nothing is asked of it for an explanation."""
+    settings = {"expander": "grpc", "grpc_expander_url": "localhost:1"}
+    world = World(pods=[pod("a")], groups=[group("g"), group("h")], settings=settings)
+    assert explained(world).sentence == "Groups g, h would take it: the expander grpc is asked which of g, h."
+
+
 def explained(world, name="a"):
     return explain_pod(world.state, ("default", name), world.now)
 

@@ -205,10 +205,10 @@ def test_the_protocol_is_upstreams():
 
 
 class _CodeRecorder:
-    """A recorder that stores the codes of the reasons."""
+    """A recorder that stores the codes of the reasons, and the last reason of each."""
 
     def __init__(self):
-        self.codes = []
+        self.codes, self.said = [], {}
 
     def wants_full(self, loop):
         del loop
@@ -217,6 +217,7 @@ class _CodeRecorder:
     def write(self, record: Record, state=None):
         del state
         self.codes += [one.code for one in record.reasons]
+        self.said |= {one.code: one for one in record.reasons}
 
 
 def one_tick(address_of, expander="grpc", full=()):
@@ -270,7 +271,7 @@ def one_tick(address_of, expander="grpc", full=()):
             await controller.tick()
             keeping.cancel()
             await client.close()
-        return {group.id: group.target_size for group in await cloud.refresh()}, recorder.codes
+        return {group.id: group.target_size for group in await cloud.refresh()}, recorder.codes, recorder.said
 
     return run_paced(main, start=START, pace=Pace(1))
 
@@ -284,10 +285,11 @@ def test_the_loop_buys_what_the_expander_says(group):
         async with serving(lambda *_: [group], "127.0.0.1:0") as port:
             yield f"localhost:{port}"
 
-    targets, codes = one_tick(address)
+    targets, codes, said = one_tick(address)
     assert targets[group] == 1
     assert sum(targets.values()) == 1
     assert "ExpanderAnswered" in codes
+    assert said["ExpanderAnswered"].subject == group
 
 
 def test_the_expander_is_shown_a_node_of_each_group():
@@ -322,7 +324,7 @@ def test_an_answer_without_groups_buys_nothing(answer, code):
         async with listening("127.0.0.1:0", SERVICE, {METHOD: handler}) as port:
             yield f"localhost:{port}"
 
-    targets, codes = one_tick(address, "grpc,least-waste")
+    targets, codes, _ = one_tick(address, "grpc,least-waste")
     assert sum(targets.values()) == len(answer)
     assert code in codes
     assert ("Chosen" in codes) == bool(answer)
@@ -335,6 +337,9 @@ def test_without_an_answer_all_options_stay():
     async def nobody():
         yield "localhost:1"
 
-    targets, codes = one_tick(nobody, "grpc,least-waste")
+    targets, codes, said = one_tick(nobody, "grpc,least-waste")
     assert sum(targets.values()) == 1
     assert "ExpanderSilent" in codes
+    (chosen,) = [group for group, size in targets.items() if size]
+    assert said["ExpanderSilent"].subject == chosen, "it is among the reasons of the increase"
+    assert "the expander at localhost:1 does not answer" in str(said["ExpanderSilent"].fields["why"])

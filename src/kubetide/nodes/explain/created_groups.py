@@ -26,13 +26,26 @@ def takers_sentence(takers: Sequence[str], created: Sequence[str], tick: Tick) -
     """Return which groups would take a pod, among existing groups and those that could be created."""
     chosen = [one.group.id for one in tick.chosen if one.group.id in created]
     if takers and not chosen:
-        return f"Group {', '.join(takers)} would take it: {tick.result}."
+        return f"Group{'s'[: len(takers) - 1]} {', '.join(takers)} would take it: {_result(tick, takers)}."
     # A group that is chosen comes first.
     names = [*chosen, *(one for one in created if one not in chosen)]
     parts = [f"group {', '.join(takers)}"] if takers else []
     parts.append(f"a group that would be created, {listed(names, _MOST_NAMES)}")
     said = " and ".join(parts)
-    return f"{said[0].upper()}{said[1:]}, would take it: {tick.result}."
+    return f"{said[0].upper()}{said[1:]}, would take it: {_result(tick, [*takers, *created])}."
+
+
+def _result(tick: Tick, takers: Sequence[str]) -> str:
+    """Return what the tick does about it: decided again for the answer, nothing was ordered, so its result says nothing yet."""
+    if tick.asking is not None:
+        return f"the expander grpc is asked which of {listed([one.group.id for one in tick.asking], _MOST_NAMES)}"
+    if len(tick.drawn_among) > 1:
+        return f"the loop draws one of {listed(tick.drawn_among, _MOST_NAMES)}"
+    if tick.chosen and not tick.error:
+        chosen = [one.group.id for one in tick.chosen]
+        others = "" if set(chosen) & set(takers) else " first, for other pods"
+        return f"the loop chooses {listed(chosen, _MOST_NAMES)}{others}"
+    return tick.error or tick.result
 
 
 def would_be_lines(verdicts: Sequence[_Verdict]) -> list[str]:

@@ -160,7 +160,7 @@ def increases_of(
 
 
 def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
-    """Apply the external expander's answer. Return the reasons.
+    """Apply the external expander's answer. Return the reasons; one of the group that is chosen comes with the choice.
 
     An answer without any group leaves no option; one that names only groups that were not asked about leaves all.
     Source: cluster-autoscaler, grpcplugin: ``BestOptions`` of the client.
@@ -172,9 +172,11 @@ def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reas
     named = [option for option in tick.asking if option.group.id in outcome.groups]
     if outcome.status != "ok" or not named:
         why = outcome.error or "it names none of the groups"
-        return [reason("ExpanderSilent", options=len(asked.groups), why=why)]
+        tick.answer = reason("ExpanderSilent", options=len(asked.groups), why=why)
+        return []
     tick.asking = tuple(named)
-    return [reason("ExpanderAnswered", options=len(asked.groups), groups=", ".join(outcome.groups))]
+    tick.answer = reason("ExpanderAnswered", options=len(asked.groups), groups=", ".join(outcome.groups))
+    return []
 
 
 def plan_choice(state: State, tick: Tick, now: Instant) -> Commands:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates, leave_out_surplus
 from kubetide.nodes.decision import EventRecord
@@ -164,6 +166,9 @@ def _take_best(
     choice = choose(options, settings.expander, seed=settings.seed, now=now, context=context, draw=state.draw)
     warned = priority_warnings(state, context)
     chosen = choice.option
+    if tick.answer is not None:
+        reasons.append(replace(tick.answer, subject="" if chosen is None else chosen.group.id))
+        tick.answer = None
     if chosen is None:
         reasons.append(reason("NoneRated", expander=choice.by, options=len(tick.options)))
         _choose_none(tick)
