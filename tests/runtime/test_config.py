@@ -71,6 +71,17 @@ def test_what_is_wrong_is_named_with_its_place_and_the_fix(layer, text):
     assert text in str(found.value)
 
 
+@pytest.mark.parametrize("provider", ["aws", "azure", "gce", "alicloud", "tencentcloud", "labels"])
+def test_groups_that_cannot_be_read_are_named_with_the_flag_and_the_form(provider):
+    """Each provider with groups by name refuses a value without bounds before anything is opened."""
+    with pytest.raises(ConfigError) as found:
+        make_config([("--", {"cloud-provider": provider, "nodes": "workers\n5:1:a"})])
+    first, second = str(found.value).split("; --nodes=5:1:a: ")
+    assert first.startswith("--nodes=workers: ")
+    assert "; give MIN:MAX:" in first
+    assert "; give MIN:MAX:" in second
+
+
 def test_variables_that_others_set_are_passed_over_and_slips_are_not():
     """A Service of the name brings a dozen variables; a setting that is misspelt must not be lost."""
     others = {

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kubetide.clouds.catalog import read_catalog, with_catalog
-from kubetide.clouds.common.ini import CloudConfigError
-from kubetide.clouds.group_flags import group_problems
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
 from kubetide.nodes.settings import Settings
 from kubetide.ports.clock import Clock
@@ -38,12 +36,9 @@ async def open_cloud(
         warn: Called with a sentence for each column of the catalogue that has no effect, and each group that the provider
             leaves out.
 
-    Raises: CloudNotFound, CatalogError, CloudConfigError for groups that cannot be read, CloudUnsupported where a flag
-        asks for what the provider cannot do, and what the provider raises.
+    Raises: CloudNotFound, CatalogError, CloudUnsupported where a flag asks for what the provider cannot do, and what
+        the provider raises.
     """
-    wrong = list(group_problems(run.cloud_provider, run.nodes, run.node_group_auto_discovery))
-    if wrong:
-        raise CloudConfigError("; ".join(wrong))
     catalog = read_catalog(Path(run.catalog)) if run.catalog else None
     for problem in catalog.warnings if catalog else ():
         warn(problem)

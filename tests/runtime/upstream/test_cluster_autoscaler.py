@@ -400,7 +400,9 @@ def test_what_is_passed_over_is_reported():
     """A flag whose loss does no harm, and a word that belongs to no flag, are a warning each."""
     line = "--cloud-provider=aws --profiling --scale-down-enabled false --feature-gates=A=true --log_file=/var/log/ca.log"
     gates, file, profiling, stray = understand(line.split()).warnings
-    assert file == "--log-file is not offered and passed over: the log, a line a decision, is on standard output"
+    assert (
+        file == "--log-file is not offered and passed over: the log, a line a decision, is on standard output"
+    )
     assert gates.startswith("--feature-gates is not offered and passed over: ")
     assert profiling == "--profiling is not offered and passed over: there is no /debug/pprof"
     assert stray.startswith("belongs to no flag and is passed over, as by upstream: false;")

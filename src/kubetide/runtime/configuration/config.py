@@ -15,6 +15,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 import yaml
 
+from kubetide.clouds.group_flags import group_problems
 from kubetide.clouds.labels.cloud import NAME as LABELS
 from kubetide.cluster import is_protobuf_installed
 from kubetide.loop import (
@@ -325,3 +326,6 @@ def check_run(run: RunSettings) -> None:
         raise ConfigError("kube-api-qps must be greater than 0 and kube-api-burst at least 1")
     if run.kube_api_content_type == MEDIA_TYPE and not is_protobuf_installed():
         raise ConfigError(f"kube-api-content-type: {MEDIA_TYPE} needs: pip install 'protobuf>=7.34'")
+    wrong = list(group_problems(run.cloud_provider, run.nodes, run.node_group_auto_discovery))
+    if wrong:
+        raise ConfigError("; ".join(wrong))
