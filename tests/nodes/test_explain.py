@@ -42,6 +42,16 @@ def test_what_the_loop_does_for_a_pod_that_a_group_takes(pods, groups, sentence)
     assert explained(world).sentence == sentence
 
 
+def test_a_cloud_without_groups_is_named_as_what_is_wrong():
+    """A pod that waits where no group is found says so, and so does the page of all."""
+    world = World(pods=[pod("a")])
+    text = "the cloud has no node groups; check what names or finds them"
+    assert explained(world).sentence.startswith(f"No group takes it: {text}")
+    core = type("Core", (), {"state": world.state})
+    groups, *_ = OVERVIEW.tables(core, world.now)
+    assert groups.sentence.lower().startswith(text)
+
+
 def test_a_choice_that_an_expander_service_makes_is_not_foretold():
     """Nothing is asked of it for an explanation."""
     settings = {"expander": "grpc", "grpc_expander_url": "localhost:1"}

@@ -20,6 +20,7 @@ from kubetide.objects.kinds import (
     VPA_CHECKPOINTS,
     VPAS,
 )
+from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.errors import Forbidden, MetricsError, Unavailable
 from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.guard import Advice
@@ -50,13 +51,13 @@ class Refusing(EmbeddedCluster):
         return await super().list(kind, **where)
 
 
-def service_of(clock, cluster, said, usage=None, guard=FREE, **flags):
+def service_of(clock, cluster, said, usage=None, guard=FREE, cloud=None, **flags):
     return Service(
         make_config([("--", flags)] if flags else []),
         cluster,
         clock,
         sources=Sources(usage or Usage(cluster, clock, 100)),
-        cloud=None,
+        cloud=cloud,
         guard=guard,
         recorder=Nothing(),
         registry=Registry(),
@@ -234,6 +235,33 @@ def test_a_refused_write_is_told_once_with_who_grants_it():
     (sentence,) = run_virtual(main, start=START)
     assert sentence.startswith('a request was refused: deployments.apps "')
     assert sentence.endswith('"default"; ClusterRole kubetide-horizontal of deploy/ grants it')
+
+
+def test_a_cloud_without_groups_is_named_once_and_so_is_its_end():
+    """A wrong tag looks like a cluster that needs no nodes: nothing comes, and nothing fails."""
+
+    class Bare(Cloud):
+        name, gpu_label, groups = "bare", "", ()
+
+        async def refresh(self):
+            return self.groups
+
+    async def main(clock):
+        world, said, cloud = World(clock), [], Bare()
+        flags = {"controllers": "nodes", "cloud-provider": "bare:cloud"}
+        service = service_of(clock, world.cluster, said, world.usage, cloud=cloud, **flags)
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(5))
+        cloud.groups = [NodeGroup(id="g", min_size=0, max_size=3, target_size=0, template_error="not known")]
+        await clock.sleep(minutes(1))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return said
+
+    missing, end = run_virtual(main, start=START)
+    assert missing.startswith("the cloud has no node groups; check what names or finds them, such as --nodes")
+    assert end == "there are node groups now"
 
 
 @pytest.mark.parametrize("hangs", [False, True])

@@ -15,6 +15,7 @@ from kubetide.loop import Loop, Owners, Parts, Sources, loop_entries
 from kubetide.loop.wiring import wire
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.explain.debugging_snapshot import debugging_snapshot, failed_snapshot
+from kubetide.nodes.reasons import NO_GROUPS
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
@@ -185,12 +186,15 @@ class Service:
     def snapshot(self) -> tuple[bool, bytes]:
         """Return the input of the node loop's last tick as JSON, and whether it could be read."""
         now = self._clock.now()
-        nodes = next((one.loop for one in self._loops if isinstance(one.loop, NodesController)), None)
+        nodes = self._node_loop()
         if nodes is None:
             return False, failed_snapshot("this process runs no node loop", now)
         if nodes.deciding or nodes.state.tick is None:
             return False, failed_snapshot("no tick has come to its end yet: ask again", now)
         return True, debugging_snapshot(nodes.state, now)
+
+    def _node_loop(self) -> NodesController | None:
+        return next((one.loop for one in self._loops if isinstance(one.loop, NodesController)), None)
 
     def _activities(self) -> list[Activity]:
         return [activity_of(one.loop, self._clock) for one in self._loops]
@@ -211,6 +215,7 @@ class Service:
                 self._warn(sentence)
             self._tell_of_unread_objects()
             self._tell_of_refused_metrics()
+            self._tell_of_missing_groups()
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for entry, loop, _ in self._loops:
                 if loop.health.failures != self._failures_told.get(entry.name, 0):
@@ -245,6 +250,15 @@ class Service:
                 hint = problem.removeprefix(source.last_error)
                 if hint and f"{source.name}{hint}" not in self._told:
                     self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {problem}", "")
+
+    def _tell_of_missing_groups(self) -> None:
+        """Say once that the cloud has no node groups: a wrong tag or name looks like a cluster that needs nothing."""
+        nodes = self._node_loop()
+        if nodes is not None and not nodes.deciding and nodes.state.tick is not None:
+            state = nodes.state
+            expects_none = state.settings.node_autoprovisioning_enabled
+            problem = "" if state.groups or expects_none else f"{NO_GROUPS}; no node comes or goes until then"
+            self._tell("node groups", problem, "there are node groups now")
 
     def _tell_of_refusal(self, message: str) -> None:
         """Say once of each right that the account lacks what was refused for want of it."""

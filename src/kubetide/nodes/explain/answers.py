@@ -31,6 +31,7 @@ from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equ
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_daemon_set_pod
+from kubetide.nodes.reasons import NO_GROUPS
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, key_of
@@ -208,6 +209,8 @@ def _by_group(
     way_out = ""
     if takers or created:
         sentence = takers_sentence(takers, created, tick)
+    elif not groups:
+        sentence = f"No group takes it: {NO_GROUPS}."
     elif best is not None:
         sentence = f"No group takes it. What would help: {best.text_with_group}."
     else:

@@ -11,6 +11,7 @@ from kubetide.nodes.explain.cluster_health import unhealthy_text
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.reasons import NO_GROUPS
 from kubetide.nodes.records.export import with_own_memory
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
@@ -58,6 +59,8 @@ def _groups(state: State, now: Instant) -> Table:
     held = [name for name, view in sorted(views.items()) if _holds_back(state, view, now)]
     halt = unhealthy_text(state, cluster)
     groups = f"Groups without new nodes for now: {listed(held, MOST_NAMED)}." if held else ""
+    if not views and not state.settings.node_autoprovisioning_enabled:
+        groups = f"{NO_GROUPS[0].upper()}{NO_GROUPS[1:]}."
     sentence = " ".join(filter(None, (halt, groups)))
     columns = ("node group", "size", "min", "max", "ready", "upcoming", "price/h", "state")
     return Table("node groups", columns, tuple(rows), sentence)
