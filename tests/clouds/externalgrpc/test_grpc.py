@@ -27,7 +27,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
 from kubetide.objects.meta import ObjectMeta
-from kubetide.objects.node import Node
+from kubetide.objects.node import Node, NodeStatus
 from kubetide.ports.cloud import Cloud, GroupOptions, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError, CloudUnsupported
 from kubetide.runtime.timing.clock import Pace, run_paced
@@ -197,6 +197,53 @@ def test_a_price_that_no_machine_has_is_none(said, price):
         return (await (await open_cloud(call, "test", now=lambda: START)).refresh())[0].price_per_hour
 
     assert asyncio.run(main()) == price
+
+
+def refreshed(**odd):
+    """Return the groups of a provider whose group ``odd`` has these answers, beside a good one."""
+
+    async def call(method, request):
+        answer = MESSAGES[METHODS[method][1]]()
+        if method == "NodeGroups":
+            for name in ("good", "odd"):
+                answer.nodeGroups.add(id=name, maxSize=3)
+        elif method == "NodeGroupTemplateNodeInfo":
+            status = NodeStatus(capacity={"cpu": "4096"}, allocatable={"cpu": "4096"})
+            answer = template_message(NodeTemplate(node=Node(metadata=ObjectMeta(name="new"), status=status)))
+            if request.id == "odd":
+                answer.nodeBytes = answer.nodeBytes.replace(b"4096", odd.get("cpu", b"4096"))
+        elif request.DESCRIPTOR.fields_by_name.get("id") and request.id == "odd":
+            if method == "NodeGroupTargetSize":
+                answer.targetSize = odd.get("size", 0)
+            elif method == "NodeGroupGetOptions" and "share" in odd:
+                answer.nodeGroupAutoscalingOptions.scaleDownUtilizationThreshold = odd["share"]
+        return answer
+
+    async def main():
+        return await (await open_cloud(call, "test", now=lambda: START)).refresh()
+
+    good, found = asyncio.run(main())
+    assert (good.stale, good.template_error, good.max_size) == ("", "", 3)
+    return found
+
+
+@pytest.mark.parametrize("size", [-1, 2**31 - 1])
+def test_a_size_that_no_group_has_is_an_error(size):
+    """The loop would plan with each of two thousand million nodes, and never come to an end."""
+    assert f"NodeGroupTargetSize: {size} is no size of a group" in refreshed(size=size).stale
+
+
+def test_a_template_whose_amounts_cannot_be_read_is_none():
+    """The error names the field; a tick that compared it with a node failed."""
+    odd = refreshed(cpu=b"four")
+    assert odd.template is None
+    assert 'status.capacity[cpu]: "four" is not a quantity' in odd.template_error
+
+
+@pytest.mark.parametrize(("share", "kept"), [(math.nan, None), (math.inf, None), (0.5, 0.5)])
+def test_a_share_that_is_no_number_keeps_the_flag(share, kept):
+    """It compared to nothing, and records could not hold it."""
+    assert refreshed(share=share).options.scale_down_utilization_threshold == kept
 
 
 def test_a_group_without_price_leaves_the_others_theirs():

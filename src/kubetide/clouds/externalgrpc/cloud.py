@@ -36,6 +36,8 @@ from kubetide.units.time import Instant
 _AT_ONCE: Final = 8
 _NS: Final = 1_000_000_000
 _S_PER_HOUR: Final = 3600
+_MOST_MACHINES: Final = 200_000
+"""Far more than Kubernetes takes into a cluster."""
 
 
 class Caller(Protocol):
@@ -164,6 +166,9 @@ class ExternalGrpcCloud(Cloud):
 
     async def _target(self, group_id: str) -> int:
         size: int = (await self._ask("NodeGroupTargetSize", id=group_id)).targetSize
+        if not 0 <= size <= _MOST_MACHINES:
+            # Each one is planned with until it comes.
+            raise CloudError(f"NodeGroupTargetSize: {size} is no size of a group: 0 to {_MOST_MACHINES} are")
         return size
 
     async def template(self, group_id: str) -> NodeTemplate | None:

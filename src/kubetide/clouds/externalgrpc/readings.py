@@ -7,6 +7,7 @@ and an unknown class of errors as ``Other``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from kubetide.objects.protobuf_encoding import encode_message
 from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, InstanceState, NodeTemplate
 from kubetide.ports.errors import CloudError
+from kubetide.units.quantity import quantity_error
 from kubetide.units.time import Duration, format_duration, parse_duration
 
 NODE_TYPE: Final = "io.k8s.api.core.v1.Node"
@@ -87,7 +89,20 @@ def template_of(message: Any, provider: str) -> NodeTemplate | None:
         )
     except (ProtobufError, msgspec.ValidationError) as error:
         raise CloudError(f"{provider}: the template is not a node in protobuf: {error}") from error
+    if problem := _unread(node):
+        raise CloudError(f"{provider}: the template cannot be read: {problem}")
     return NodeTemplate(node=node, slices=slices or None, source=f"the provider {provider}")
+
+
+def _unread(node: Node) -> str:
+    """Return which amounts of a template are no quantities, which the bytes of one need not be; empty for none."""
+    amounts = {"capacity": node.status.capacity or {}, "allocatable": node.status.allocatable or {}}
+    return "; ".join(
+        f"status.{field}[{name}]: {problem}"
+        for field, quantities in amounts.items()
+        for name, value in sorted(quantities.items())
+        if (problem := quantity_error(value)) is not None
+    )
 
 
 def template_message(template: NodeTemplate) -> Any:
@@ -106,6 +121,8 @@ def options_of(message: Any) -> GroupOptions | None:
         return None
     options = message.nodeGroupAutoscalingOptions
     found: dict[str, Any] = {own: getattr(options, name) for name, own in _VALUES}
+    # A share that is no number compares to nothing; without it the flag holds.
+    found = {own: value if math.isfinite(value) else None for own, value in found.items()}
     for name, own in _DURATIONS:
         if options.HasField(name):
             time = getattr(options, name)

@@ -264,8 +264,15 @@ def _differences(group: NodeGroup, seen: SeenTemplate) -> list[Reason]:
             node=seen.from_node,
         )
         for name in sorted(said)
-        if Quantity.parse(real.get(name, 0)) != Quantity.parse(said[name])
+        if _differ(real.get(name, 0), said[name])
     ]
+
+
+def _differ(real: str | float, said: str | float) -> bool:
+    """Return whether two amounts differ; what cannot be read says nothing that could be wrong."""
+    if quantity_error(real) is not None or quantity_error(said) is not None:
+        return False
+    return Quantity.parse(real) != Quantity.parse(said)
 
 
 def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
