@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.views import PodView, view_of_pod
 from kubetide.objects.pod import Pod
 
@@ -42,7 +43,7 @@ PODS = st.fixed_dictionaries(
     {
         "metadata": st.fixed_dictionaries(
             {
-                "labels": st.sampled_from([None, {}, {"": "", "a": "b"}]),
+                "labels": st.sampled_from([None, {}, {"": ""}, {"": "", "a": "b"}]),
                 "ownerReferences": st.sampled_from([None, [], [{"controller": True}], [{}]]),
                 "deletionTimestamp": TIMES,
             }
@@ -71,3 +72,15 @@ def test_every_pod_that_can_be_read_has_a_view(body):
     """Whatever its amounts, times and owners are, and the view can be written into a record and read again."""
     view = view_of_pod(msgspec.json.decode(msgspec.json.encode(body), type=Pod))
     assert msgspec.json.decode(msgspec.json.encode(view), type=PodView) == view
+
+
+@given(st.lists(PODS, max_size=3))
+def test_every_pod_with_a_view_has_a_row(bodies):
+    """Whatever its times and labels are; its row goes with it, and the next pod gets one."""
+    table = PodTable()
+    for body in [*bodies, *bodies]:
+        view = view_of_pod(msgspec.convert(body, Pod))
+        table.put(view)
+        assert (table.ready_since[0], table.views[0]) == (view.ready_since, view)
+        table.remove((view.namespace, view.name))
+        assert len(table.rows) == 0

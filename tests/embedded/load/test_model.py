@@ -24,12 +24,13 @@ def test_requests_are_shared_by_the_ready_pods():
 
 
 @pytest.mark.parametrize("amount", ["1e400", "9223372036854775807Ei"])
-def test_amounts_that_no_machine_has_stop_no_load(amount):
-    """A pod, a service's pod and a node may state any quantity; the other pods serve as before."""
+def test_amounts_and_times_that_nothing_has_stop_no_load(amount):
+    """A pod, a service's pod and a node may state any quantity and time; the other pods serve as before."""
     world = World(make_service(20.0), nodes=("n1", "n2"))
     world.nodes.put(("", "n2"), make_node("n2", amount))
     world.put(make_pod("a")).put(make_pod("b", app="other", cpu=amount, memory=amount, limit=amount))
     world.put(make_pod("c", node="n2", cpu=amount, memory=amount, limit=None, memory_limit=amount))
+    world.put(make_pod("d", started="9999-12-31T23:59:59Z"))
     assert world.to(15).served[0] == pytest.approx(20.0)
     assert usage(world)["a"][0] > 0
 

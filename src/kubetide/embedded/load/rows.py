@@ -336,11 +336,12 @@ def _facts_of(pod: Pod, shape: Shape) -> _Facts:
     running = pod.status.phase == "Running"
     if running and shape.worker >= 0:
         running, at = _worker_runs(pod, shape.containers[shape.worker])
+    started = parse_rfc3339(at) if running and at else None
     deleting = pod.metadata.deletion_timestamp is not None
     ready = pod_condition(pod, "Ready")
     return _Facts(
         node=pod.spec.node_name,
-        started_ns=parse_rfc3339(at) if running and at else _NEVER,
+        started_ns=_NEVER if started is None else max(-_NEVER, min(started, _NEVER)),
         running=running,
         exists=not is_finished(pod) and not deleting,
         serving=running and not deleting and ready is not None and ready.status == "True",

@@ -182,4 +182,5 @@ def _label_set_key(pod: PodView) -> LabelSetKey:
 
 def _postings(key: LabelSetKey) -> list[Posting]:
     namespace, labels = key
-    return [(namespace, "", ""), *((namespace, label, value) for label, value in labels)]
+    # Once, also where a label is as empty as what stands for all pods of the namespace.
+    return list(dict.fromkeys([(namespace, "", ""), *((namespace, label, value) for label, value in labels)]))

@@ -93,7 +93,8 @@ class Writer:
         if one.source == PODS.plural:
             template = _template_of_pod(source)
         else:
-            template = (source if one.source == POD_TEMPLATES.plural else source["spec"])["template"]
+            holder = source if one.source == POD_TEMPLATES.plural else source["spec"]
+            template = holder.get("template") or {}
             if one.dry_run:
                 template = await self._admitted(template, one.namespace)
         owner: Json = {
