@@ -112,6 +112,16 @@ def test_a_group_at_its_maximum_that_is_too_small_as_well_says_both():
     assert dict(zip(table.columns, row, strict=True))["why"] == refusal
 
 
+def test_a_group_in_backoff_says_until_when():
+    """What the answer about a pod says of a group, that about a buffer says, too."""
+    held = world(buffers=[buffer("room", podTemplateRef={"name": "big"}, replicas=3)], templates=[BIG])
+    held.refused["g"] = "no"
+    held.tick()
+    assert explain_buffer(held.state, ("default", "room"), START)[-1] == (
+        "group g: no, in backoff after failed scale-up until 2026-03-02T08:05:00Z"
+    )
+
+
 def test_at_the_maximum_of_nodes_each_buffer_says_so():
     """No group is asked there; what has a place needs no event."""
     both = [buffer(name, podTemplateRef={"name": "big"}, replicas=2) for name in ("a", "b")]

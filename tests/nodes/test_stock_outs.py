@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pods, template
 
+from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.registry.stock_outs import is_out_of_stock, note_shortage, offers_of
 from kubetide.ports.cloud import Offering
@@ -136,6 +137,24 @@ def test_explain_says_who_found_out_and_until_when():
         "m5 a on-demand is not asked for before 2026-03-02T08:30:00Z: out of stock at 2026-03-02T08:00:00Z in "
         "group a1"
     )
+
+
+def test_a_pod_says_when_machines_that_are_out_of_stock_are_asked_for_again():
+    """Of a group that is backed off as well the longer wait counts; groups of one offer say the same."""
+    groups = [group("a1", made=of_type("m5")), group("a2", made=of_type("m5"))]
+    settings = {"stock_out_memory": minutes(30)}
+    held = World(groups=groups, nodes=[node("n", cpu="1")], pods=pods("p", 1, cpu="3"), settings=settings)
+    held.cause = "OutOfCapacity"
+    held.refused.update({"a1": "none left", "a2": "none left"})
+    held.tick()
+    for minute in (1, 10):
+        found = explain_pod(held.state, ("default", "p-0"), after(START, minutes(minute)))
+        assert found.remedy is not None
+        assert (found.remedy.verified, found.remedy.needs_delivery) == (True, True)
+        assert found.remedy.text.startswith(
+            "wait until 2026-03-02T08:30:00Z, when m5 a on-demand is asked for again (out of stock at 2026-03-02T08:00:00Z"
+        )
+        assert {one.remedy.text for one in found.groups if one.remedy} == {found.remedy.text}
 
 
 def test_explain_does_not_say_that_a_group_with_another_offer_cannot_grow():

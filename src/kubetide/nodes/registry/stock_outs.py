@@ -10,6 +10,7 @@ Beyond Cluster Autoscaler, which only backs off the group that failed; off by de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kubetide.explain.reasons import Reason
@@ -68,6 +69,12 @@ def is_out_of_stock(state: State, group: NodeGroup, now: Instant) -> bool:
         return False
     offers = offers_of(group)
     return bool(offers) and all(_is_out(state, offer, now) for offer in offers)
+
+
+def soonest_offer(shortages: Mapping[str, StockOut], group: NodeGroup) -> tuple[str, StockOut]:
+    """Return the offer of a group that is out of stock which is asked for again first, and its shortage."""
+    known = [(offer, shortages[offer]) for offer in offers_of(group)]
+    return min(known, key=lambda one: (one[1].until, one[0]))
 
 
 def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str]:

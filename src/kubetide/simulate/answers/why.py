@@ -179,6 +179,8 @@ def _answer(
     try:
         return explainer.lines(state.core, subject, state.last.now, view)
     except KeyError:
+        if subject in explainer.names(state.core):
+            raise
         # Decisions are known by name alone, and may be about an object of another kind: a group in the place of a node.
         others = () if explainer.namespaced else loop.explainers
         for other in others:

@@ -8,7 +8,7 @@ offered as verified has been decided on as if it were so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from functools import partial
@@ -28,13 +28,21 @@ from kubetide.nodes.explain.waiting.group_changes import (
 from kubetide.nodes.explain.waiting.limit_changes import LIMITS, GroupLimits, enforced_quotas
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.explain.waiting.pod_rules import PLUGINS, Labels, relax_rules
+from kubetide.nodes.explain.waiting.supposed_templates import suppose_labels, suppose_machine
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
-from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import Memory
-from kubetide.nodes.reasons import ATOMIC_OVER_MAX_TOTAL, BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
+from kubetide.nodes.reasons import (
+    ATOMIC_OVER_MAX_TOTAL,
+    BACKED_OFF,
+    MAX_SIZE_REACHED,
+    NO_PRICE,
+    OUT_OF_STOCK,
+    USELESS,
+)
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.registry.stock_outs import soonest_offer
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.orchestrator import open_tick, plan_scale_up
@@ -141,6 +149,7 @@ class Supposing:
         self._state = copy_state(state)
         learn(self._state, now)
         self._memory = msgspec.json.encode(self._state.memory)
+        self._shortages = dict(self._state.memory.stock_outs)
         self._groups = dict(self._state.groups)
         self._settings = self._state.settings
         self._quotas = enforced_quotas(self._state)
@@ -173,7 +182,7 @@ class Supposing:
                 break
             if change[0].kind in LIMITS:
                 changes = [one for one in changes if one.kind not in LIMITS]
-            changes += change
+            changes = _without_shorter_waits([*changes, *change])
         return (
             Remedy(group_id, in_one_group(changes, group_id), verified=False, remaining=remaining)
             if changes
@@ -219,11 +228,12 @@ class Supposing:
         for forgiven in supposed.forgiven:
             state.memory.backoff.pop(forgiven, None)
             state.memory.useless.pop(forgiven, None)
+            state.memory.stock_outs.pop(forgiven, None)
         learn_templates(state, self._now)
         if supposed.machine is not None:
-            _suppose_machine(state, group_id, supposed.machine)
+            suppose_machine(state, group_id, supposed.machine)
         if supposed.labels:
-            _suppose_labels(state, group_id, supposed.labels)
+            suppose_labels(state, group_id, supposed.labels)
         view = observe(state, self._now)
         tick = open_tick(state, view, self._now)
         # Requests and pods take turns; what is asked about is the pod.
@@ -314,10 +324,22 @@ class Supposing:
             entry = self._state.memory.backoff[group.id]
             text = f"wait until {format_rfc3339(entry.until)}, when the backoff of group {group.id} ends ({entry.error_message})"
             return (Change("backoff", text, entry.until),)
+        if why == OUT_OF_STOCK:
+            offer, shortage = soonest_offer(self._shortages, group)
+            supposed.forgiven[offer] = None
+            seen = f"out of stock at {format_rfc3339(shortage.seen_at)} in group {shortage.group}"
+            text = f"wait until {format_rfc3339(shortage.until)}, when {offer} is asked for again ({seen})"
+            return (Change("backoff", text, shortage.until),)
         if why in {MAX_SIZE_REACHED, ATOMIC_OVER_MAX_TOTAL} or why.startswith("exceeded quota"):
             missing = group.max_size - group.target_size if is_zero_or_max(group) else 1
             return self._raise(group_id, max(missing, 1), tick, supposed)
         return ()
+
+
+def _without_shorter_waits(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes; of several waits for the cloud only the longest, which is over last."""
+    waits = [one.until for one in changes if one.kind == "backoff" and one.until is not None]
+    return [one for one in changes if one.kind != "backoff" or one.until == max(waits)]
 
 
 def _give_price(group: NodeGroup, supposed: _Supposed) -> Change:
@@ -362,39 +384,3 @@ def _put_refusal_right(
         return ()
     supposed.pod, change = changed
     return (change,)
-
-
-def _suppose_labels(state: State, group_id: str, labels: dict[str, str]) -> None:
-    """Give the group's template these labels."""
-    _change_template(state, group_id, lambda node: _labelled(node, labels))
-
-
-def _suppose_machine(state: State, group_id: str, machine: Node) -> None:
-    """Give the group's template the amounts of this machine."""
-    _change_template(
-        state,
-        group_id,
-        lambda node: replace(
-            node,
-            status=replace(
-                node.status, capacity=machine.status.capacity, allocatable=machine.status.allocatable
-            ),
-        ),
-    )
-
-
-def _change_template(state: State, group_id: str, change: Callable[[Node], Node]) -> None:
-    """Change what the group's nodes are taken to be, whoever vouches for it."""
-    seen = state.memory.templates.get(group_id)
-    if seen is not None:
-        state.memory.templates[group_id] = replace(seen, node=change(seen.node))
-        return
-    group = state.groups[group_id]
-    if group.template is not None:
-        changed = replace(group.template, node=change(group.template.node))
-        state.set_groups({**state.groups, group_id: replace(group, template=changed)}.values())
-
-
-def _labelled(node: Node, labels: dict[str, str]) -> Node:
-    others = {name: value for name, value in (node.metadata.labels or {}).items() if name != TEMPLATE_LABEL}
-    return replace(node, metadata=replace(node.metadata, labels={**others, **labels}))

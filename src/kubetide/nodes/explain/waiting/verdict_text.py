@@ -5,11 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates
-from kubetide.nodes.scale_up.choosing.options import evaluate_groups, find_options, group_pods
+from kubetide.nodes.reasons import BACKED_OFF, OUT_OF_STOCK
+from kubetide.nodes.registry.stock_outs import soonest_offer
+from kubetide.nodes.scale_up.choosing.options import evaluate_groups, find_options, group_of, group_pods
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
-from kubetide.units.time import Instant
+from kubetide.units.time import Instant, format_rfc3339
 
 
 def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
@@ -26,12 +28,12 @@ def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
     evaluate_groups(state, tick, headroom_of(state, tick), now)
     find_options(state, tick)
     return [
-        f"{'group to be created,' if group in tick.would_be else 'group'} {group}: {verdict_text(tick, group)}"
+        f"{'group to be created,' if group in tick.would_be else 'group'} {group}: {verdict_text(state, tick, group)}"
         for group in tick.views
     ]
 
 
-def verdict_text(tick: Tick, group: str) -> str:
+def verdict_text(state: State, tick: Tick, group: str) -> str:
     """Return whether new nodes of the group would take the pods, and why not: the first reason.
 
     Of a group that is skipped also why its nodes would not take them anyway: lifting what it is skipped for is then no help.
@@ -41,7 +43,7 @@ def verdict_text(tick: Tick, group: str) -> str:
             (one.skipped_refuse[group] for one in tick.verdicts if group in one.skipped_refuse), None
         )
         anyway = "" if behind is None else f", and its nodes would not take them either: {behind.text}"
-        return f"no, {', '.join(tick.skipped[group])}{anyway}"
+        return f"no, {', '.join(tick.skipped[group])}{_until(state, tick, group)}{anyway}"
     for verdict in tick.verdicts:
         rejection = verdict.rejected.get(group)
         if rejection is not None:
@@ -51,3 +53,14 @@ def verdict_text(tick: Tick, group: str) -> str:
     return (
         "takes them" if taken >= total else f"no, its limits leave new nodes for {taken} of the {total} pods"
     )
+
+
+def _until(state: State, tick: Tick, group: str) -> str:
+    """Return until when a group is not asked for nodes, where that is why it is skipped; else nothing."""
+    skipped, backoff = tick.skipped[group], state.memory.backoff.get(group)
+    if BACKED_OFF in skipped and backoff is not None:
+        return f" until {format_rfc3339(backoff.until)}"
+    if OUT_OF_STOCK in skipped:
+        _, shortage = soonest_offer(state.memory.stock_outs, group_of(state, tick, group))
+        return f" until {format_rfc3339(shortage.until)}"
+    return ""
