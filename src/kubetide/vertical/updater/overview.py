@@ -113,8 +113,12 @@ def _is_to_change(state: State, vpa: VerticalPodAutoscaler, pod: Pod, now: Insta
 
 
 def _text(reason: Reason | None) -> str:
-    """Return what the last loop found, without the name of what it is about."""
-    return "" if reason is None else VOCABULARY.text(reason).removeprefix(f"{reason.subject}: ")
+    """Return what the last loop found, without the name of what it is about and without a pod's own numbers."""
+    if reason is None:
+        return ""
+    if reason.code == "Queued":
+        return "its requests are to change"
+    return VOCABULARY.text(reason).removeprefix(f"{reason.subject}: ")
 
 
 def _holds(core: UpdaterCore) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ _SENTENCES: Final = {
     "NoRecommendation": "there is no recommendation",
     "BadRecommendation": "the recommendation or the pod's resources cannot be read: {detail}",
     "Starting": "a container still has the CPU of its start",
-    "Queued": "its requests are to change",
+    "Queued": "its requests are to change: {detail}",
     "InRangeAndYoung": "requests are within the bounds, and the pod is younger than the lifetime threshold",
     "InRangeAndSmallChange": "requests are within the bounds and closer to the target than pod-update-threshold",
     "InRangeAndNoStartTime": "requests are within the bounds, and the pod's start is unknown",

@@ -16,7 +16,7 @@ from kubetide.objects.vpa import (
     VerticalPodAutoscaler,
     VpaSpec,
 )
-from kubetide.units.quantity import ZERO, Quantity
+from kubetide.units.quantity import ZERO, Quantity, readable
 from kubetide.units.time import Instant, TimeFormatError, after, between, parse_rfc3339, seconds
 from kubetide.vertical.annotations import observed_containers
 from kubetide.vertical.resources.amounts import RESOURCES
@@ -95,6 +95,27 @@ def priority_of(candidate: Candidate) -> Priority:
         base = max(float(requested.get(resource, 0)), 1.0)
         difference += abs(base - float(targeted[resource])) / base
     return Priority(outside, grows, difference)
+
+
+def change_text(candidate: Candidate) -> str:
+    """Return what is to change, resource by resource, as people read it; containers that admission did not see are left out."""
+    observed = observed_containers(candidate.pod.metadata.annotations)
+    parts = []
+    for container in candidate.running:
+        capped = candidate.capped.get(container.name)
+        if capped is None or (observed is not None and container.name not in observed):
+            continue
+        for resource, target in capped.target.items():
+            request = container.requests.get(resource)
+            if request == target:
+                continue
+            has = "none" if request is None else readable(str(request))
+            bounds = [
+                readable(str(one)) for side in (capped.lower, capped.upper) if (one := side.get(resource))
+            ]
+            within = f" (bounds {bounds[0]} to {bounds[1]})" if len(bounds) == 2 else ""
+            parts.append(f"{container.name} {resource} from {has} to {readable(str(target))}{within}")
+    return ", ".join(parts) or "to what is recommended"
 
 
 def why_not(pod: Pod, priority: Priority, settings: Settings, now: Instant, *, quick_oom: bool) -> str:

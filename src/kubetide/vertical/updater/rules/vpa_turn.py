@@ -42,6 +42,7 @@ from kubetide.vertical.updater.rules.priority import (
     Candidate,
     Priority,
     capped_for,
+    change_text,
     has_quick_oom,
     meets_requirements,
     priority_of,
@@ -380,7 +381,7 @@ class VpaTurn:
                 self._say("OutsideUpdateWindow", key_of(pod))
                 continue
             why = why_not(pod, priority, self.settings, self.turn.now, quick_oom=quick_oom)
-            self._say(why or "Queued", key_of(pod))
+            self._say(why or "Queued", key_of(pod), "" if why else change_text(candidate))
             if not why:
                 queue.append((priority, candidate))
         queue.sort(key=lambda one: one[0].order)
