@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import pytest
 from tests.docs.console import (
@@ -57,6 +59,15 @@ def test_commands_of_all_other_pages_can_be_parsed(name):
     """Their flags and values exist too; a command that shows an error may be wrong."""
     for arguments in mentioned((DOCS / name).read_text(encoding="utf-8")):
         parse(cli, arguments)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.yaml")), ids=lambda path: path.stem)
+def test_commands_that_an_example_begins_with_can_be_parsed(path):
+    """Their flags and values exist; what stands after two blanks says what the command shows."""
+    for command in re.findall(
+        r"^#   kubetide (\S+(?: \S+)*)", path.read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        parse(cli, command.split())
 
 
 def test_commands_are_found_in_fenced_and_indented_blocks():
