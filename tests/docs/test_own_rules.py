@@ -14,6 +14,8 @@ from tests.simulate.worlds import MANIFEST, small
 from kubetide.horizontal.options.annotations import read_options
 from kubetide.horizontal.options.named import named_options
 from kubetide.nodes.expander import ExpanderError, parse_expanders
+from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.reasons import VOCABULARY as NODE_REASONS
 from kubetide.nodes.scale_down.drain_rules import RULES, WAIT
 from kubetide.nodes.scale_down.drain_rules.named import named_rules, rules_with
 from kubetide.nodes.scale_up.pending.demand import check_sources, named_source
@@ -32,6 +34,10 @@ from kubetide.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceReq
 def dearest(options, context):
     most = max(option.group.price_per_hour or 0 for option in options)
     return [option for option in options if (option.group.price_per_hour or 0) == most]
+
+
+def nothing(options, context):
+    return []
 
 
 def headroom(state, now):
@@ -129,3 +135,18 @@ def test_a_source_and_an_expander_buy_a_node(packages):
         check_sources(("wish",))
     with pytest.raises(ExpanderError, match="Expander wish not supported; there are least-waste"):
         parse_expanders("wish")
+    with pytest.raises(ExpanderError, match=r"No module named 'wish'; install it, or .* PYTHONPATH"):
+        parse_expanders("wish:dearest")
+
+
+def test_an_expander_that_leaves_no_group_is_named(packages):
+    """Who waits for a node reads which expander left none; no price is said to be missing where prices are there."""
+    settings = {"expander": "own:nothing,random"}
+    world = World(groups=[group("a", price_per_hour=0.1)], pods=[pod("p")], settings=settings)
+    assert world.increases() == {}
+    [said] = [NODE_REASONS.text(one) for one in world.reasons if one.code in {"NoneRated", "NoneLeft"}]
+    assert said == "no group is chosen: the expander own:nothing leaves none of 1 option"
+    assert explain_pod(world.state, ("default", "p"), world.now).sentence == (
+        "No group takes it, and no change is known that would help: "
+        "expansion options filtered out and no longer considered by --expander=own:nothing,random."
+    )

@@ -63,6 +63,7 @@ SCALE_UP = {
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
     "PrioritiesIgnored": "group {subject}: the expander priority left all groups: {why}",
     "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
+    "NoneLeft": "no group is chosen: the expander {expander} leaves none of {options:option}",
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it costs at most {gap} too much",
     "SearchCut": "the search for cheaper nodes ended at its budget of work, with the best so far: {price} an hour, at most {gap} above the least possible",
     "LeftForLater": "{pods:pod} are left for a later tick: the limits, or the other pods of this choice, leave no node for them",

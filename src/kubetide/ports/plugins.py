@@ -63,7 +63,10 @@ def load_plugin(group: str, name: str, setting: str) -> tuple[Plugin, Any]:
             module, _, attribute = name.partition(":")
             return Plugin(group, name), getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise PluginNotUsable(f"{setting}: {name!r} cannot be loaded: {error}") from error
+        hint = ""
+        if isinstance(error, ModuleNotFoundError) and error.name == name.partition(":")[0]:
+            hint = "; install it, or name its folder in the environment variable PYTHONPATH"
+        raise PluginNotUsable(f"{setting}: {name!r} cannot be loaded: {error}{hint}") from error
     there = ", ".join(sorted(installed)) or "none"
     raise PluginNotUsable(
         f"{setting}: there is no {name!r}; installed: {there}; one of your own is named as module:attribute"

@@ -31,7 +31,7 @@ from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equ
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_daemon_set_pod
-from kubetide.nodes.reasons import NO_GROUPS
+from kubetide.nodes.reasons import FILTERED_OUT, NO_GROUPS
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, key_of
@@ -173,6 +173,11 @@ def _last_obstacles(groups: Sequence[GroupVerdict]) -> list[str]:
     return list(dict.fromkeys(filter(None, said)))
 
 
+def _with_expander(state: State, obstacle: str) -> str:
+    """Return an obstacle, with the expanders where one of them left no group."""
+    return f"{obstacle} by --expander={state.settings.expander}" if obstacle == FILTERED_OUT else obstacle
+
+
 def _fits(state: State, tick: Tick, key: Key, now: Instant) -> PodExplanation | None:
     """Return on which node, present or upcoming, a pod fits; None if it fits none."""
     namespace, name = key
@@ -214,7 +219,7 @@ def _by_group(
     elif best is not None:
         sentence = f"No group takes it. What would help: {best.text_with_group}."
     else:
-        said = _last_obstacles(groups)
+        said = [_with_expander(state, one) for one in _last_obstacles(groups)]
         listed = f": {'; '.join(said[:_MOST_OBSTACLES])}" if said else ""
         sentence = f"No group takes it, and no change is known that would help{listed}."
         way_out = _CONSTRAINTS if len(said) != 1 else f"put this right, which no node does: {said[0]}"

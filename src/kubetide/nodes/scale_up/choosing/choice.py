@@ -10,6 +10,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates, leave_out_surplus
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
+from kubetide.nodes.expander.price import PRICE
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.reasons import FILTERED_OUT, reason
 from kubetide.nodes.registry.failures import is_zero_or_max
@@ -170,7 +171,8 @@ def _take_best(
         reasons.append(replace(tick.answer, subject="" if chosen is None else chosen.group.id))
         tick.answer = None
     if chosen is None:
-        reasons.append(reason("NoneRated", expander=choice.by, options=len(tick.options)))
+        code = "NoneRated" if choice.by == PRICE else "NoneLeft"
+        reasons.append(reason(code, expander=choice.by, options=len(tick.options)))
         _choose_none(tick)
         return warned
     tick.chosen, tick.drawn_among = (chosen,), choice.drawn_among
