@@ -82,6 +82,72 @@ def test_what_cannot_scale_is_reported(tmp_path, manifest, words):
     assert said in summary_table(result.summary)
 
 
+TABLE = """
+---
+apiVersion: autoscaling.cloud.tencent.com/v1
+kind: HorizontalPodCronscaler
+metadata: {name: web}
+spec:
+  scaleTarget: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, name: web}
+  crons:
+  - {name: morning, schedule: "0 0 8 * * 7", minSize: 2, maxSize: 4}
+"""
+SCALED = """
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: big}
+spec:
+  scaleTargetRef: {name: big}
+  triggers:
+  - {type: cron, metadata: {timezone: UTC, start: "0 8 * * *", end: "0 9 * * *", desiredReplicas: "2"}}
+  - %s
+"""
+ELASTIC = """
+---
+apiVersion: kubetide.dev/v1alpha1
+kind: ElasticWorkload
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  horizontal:
+    maxReplicas: 3
+    metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        (
+            TABLE,
+            ["HorizontalPodCronscaler default/web: morning ('0 0 8 * * 7')", "write 0 for Sunday", "explain schedule default/web"],
+        ),
+        (
+            BIG % ("", "100m") + SCALED % "{type: rabbitmq, metadata: {queueName: x}}",
+            ["ScaledObject default/big: ", "rabbitmq", "explain schedule default/big"],
+        ),
+        (
+            BIG % ("", "100m") + SCALED % '{type: cpu, metricType: Utilization, metadata: {value: "much"}}',
+            ["ScaledObject default/big: ", "much", "explain scaledobject default/big"],
+        ),
+        (
+            ELASTIC,
+            ["ElasticWorkload default/web: is not followed: Conflict: HorizontalPodAutoscaler web is in the way"],
+        ),
+    ],
+    ids=["a schedule", "another trigger", "a bad trigger", "two for one target"],
+)  # fmt: skip
+def test_what_is_not_followed_is_reported(tmp_path, manifest, words):
+    """A slip in a time table, a ScaledObject or an ElasticWorkload is found by a run, not by an event that nobody reads."""
+    loops = ("elastic", "schedules", "scaledobjects", "horizontal", "nodes")
+    scenario = msgspec.structs.replace(small(), manifests=(MANIFEST + manifest,), loops=loops)
+    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=lambda _: None)
+    [said] = result.stuck
+    assert [word for word in words if word not in said] == []
+    assert said in result.summary.notices
+
+
 def test_what_scales_is_not_accused(tmp_path):
     """A run in which everything has a node and an answer says nothing."""
     result = stuck(tmp_path, MANIFEST)

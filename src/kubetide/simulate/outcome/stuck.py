@@ -5,16 +5,19 @@ Each is a notice of the summary and the report, and with ``--strict`` the run's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from kubetide.elastic.keda.state import State as ScaledObjects
+from kubetide.elastic.state import State as ElasticWorkloads
 from kubetide.embedded.apiserver.store.request import Request
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods, refusals_text
 from kubetide.objects.hpa import HorizontalPodAutoscaler
-from kubetide.objects.kinds import HPAS
+from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, SCALED_OBJECTS
 from kubetide.objects.meta import Condition, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
+from kubetide.schedules.state import State as TimeTables
 from kubetide.simulate.scenarios.build import Manifests
 from kubetide.units.time import (
     Duration,
@@ -32,20 +35,26 @@ if TYPE_CHECKING:
 _LEAST = minutes(5)
 """What has lasted for less may still be on its way."""
 _MOST = 5
-"""HPAs that are named, and owners of waiting pods: of these each is decided again for all groups."""
+"""HPAs, time tables and the like that are named, and owners of waiting pods: of these each is decided again for all groups."""
 _MEANT = frozenset({"ScalingDisabled"})
 """Reasons of an HPA that does not scale because somebody wants it so."""
 
 
 def stuck(world: World, manifests: Manifests) -> tuple[str, ...]:
-    """Return a sentence for each object that cannot scale: HPAs, pods without a node, objects whose owner is missing."""
+    """Return a sentence for each object that cannot scale, or not as it says.
+
+    These are HPAs, time tables, ScaledObjects and ElasticWorkloads, pods without a node, and objects whose owner is missing.
+    """
     now = min(world.clock.now(), world.end)
     least = min(_LEAST, Duration(between(world.start, now) // 2))
     hpas = list(_hpas(world, now, least))
     if (left := len(hpas) - _MOST) > 0:
         others = "HorizontalPodAutoscaler has" if left == 1 else "HorizontalPodAutoscalers have"
         hpas[_MOST:] = [f"{left} other {others} not scaled either"]
-    return (*owners_missing(manifests), *hpas, *_pods(world, now, least))
+    unfollowed = list(_unfollowed(world))
+    if (left := len(unfollowed) - _MOST) > 0:
+        unfollowed[_MOST:] = [f"{left} other warnings about time tables and the like"]
+    return (*owners_missing(manifests), *hpas, *unfollowed, *_pods(world, now, least))
 
 
 def owners_missing(manifests: Manifests) -> Iterator[str]:
@@ -71,6 +80,30 @@ def _hpas(world: World, now: Instant, least: Duration) -> Iterator[str]:
             f"HorizontalPodAutoscaler {name}: has not scaled since {_time(failed.last_transition_time)}: {failed.reason}: "
             f"{failed.message} (ask: kubetide explain hpa {name})"
         )
+
+
+def _unfollowed(world: World) -> Iterator[str]:
+    """Yield what is wrong with each time table, ScaledObject and ElasticWorkload; fields that play no part are left out."""
+    for one in world.loops:
+        state = getattr(one.loop, "state", None)
+        if isinstance(state, TimeTables):
+            for key, table in sorted(state.tables.items()):
+                warned = [text for text in state.progress[key].warned if text not in table.notes]
+                yield from _warnings(key[0], "schedule", key[1:], warned)
+        elif isinstance(state, ScaledObjects):
+            for name, memory in sorted(state.memory.items()):
+                yield from _warnings(SCALED_OBJECTS.kind, "scaledobject", name, memory.warned)
+        elif isinstance(state, ElasticWorkloads):
+            for name in sorted(state.scene.workloads):
+                verdict = state.scene.verdict(name)
+                texts = [f"is not followed: {verdict.reason}: {verdict.message}"] if verdict.reason else []
+                yield from _warnings(ELASTIC_WORKLOADS.kind, "elasticworkload", name, texts)
+
+
+def _warnings(kind: str, word: str, key: tuple[str, str], texts: Iterable[str]) -> Iterator[str]:
+    name = "/".join(key)
+    for text in texts:
+        yield f"{kind} {name}: {text} (ask: kubetide explain {word} {name})"
 
 
 def hpas_of(world: World) -> list[HorizontalPodAutoscaler]:
