@@ -148,6 +148,25 @@ def test_what_is_not_followed_is_reported(tmp_path, manifest, words):
     assert said in result.summary.notices
 
 
+def test_a_time_table_that_an_hpa_takes_back_is_named(tmp_path):
+    """Both scale one Deployment, as each says: that is no failure, and still a mistake. A table of the HPA is none."""
+    good = TABLE.replace("* * 7", "* * 0")
+    bad = re.sub("scaleTarget: .*", "scaleTarget: {apiVersion: apps/v1, kind: Deployment, name: web}", good)
+    bad = bad.replace("minSize: 2, maxSize: 4", "targetSize: 3")
+    said = []
+    for table in (good, bad):
+        scenario = msgspec.structs.replace(
+            small(), manifests=(MANIFEST + table,), loops=("schedules", "horizontal")
+        )
+        result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=lambda _: None)
+        assert result.stuck == ()
+        said.append(result.summary.notices)
+    assert said[0] == ()
+    assert said[1][0].startswith(
+        "HorizontalPodCronscaler default/web: HorizontalPodAutoscaler default/web scales Deployment web, too, and takes back"
+    )
+
+
 def test_what_scales_is_not_accused(tmp_path):
     """A run in which everything has a node and an answer says nothing."""
     result = stuck(tmp_path, MANIFEST)
