@@ -42,6 +42,33 @@ def test_a_failed_increase_is_planned_anew_at_once():
     assert held.groups["large"].target_size == 1
 
 
+def test_pods_without_another_group_do_not_wait_for_the_end_of_the_memory():
+    """One group of the offer is asked after the time of a backoff, and one only; so a short shortage costs no half hour."""
+    groups = [group("a1", made=of_type("m5")), group("a2", made=of_type("m5"))]
+    held = World(groups=groups, pods=pods("p", 2, cpu="3"), settings={"stock_out_memory": minutes(30)})
+    held.cause = "OutOfCapacity"
+    held.refused.update(dict.fromkeys(("a1", "a2"), "none left"))
+    asked = [len(held.tick(at=minutes(late))) for late in (0, 4, 6, 7)]
+    assert asked == [1, 0, 1, 0]
+    of = {one.group: one.remedy for one in explain_pod(held.state, ("default", "p-0"), held.now).groups}
+    [change] = of["a2"].changes
+    assert of["a2"].verified
+    assert change.what == (
+        "wait until 2026-03-02T08:11:00Z, when m5 a on-demand is asked for again "
+        "(out of stock at 2026-03-02T08:06:00Z in group a1)"
+    )
+    held.refused.clear()
+    assert [len(held.tick(at=minutes(late))) for late in (10, 12)] == [0, 1]
+
+
+def test_a_shortage_is_waited_out_while_another_group_takes_the_pods():
+    """Pods that fit the other type as well do not try the one that was out of stock before the end of the memory."""
+    held = world(stock_out_memory=minutes(30))
+    for group_id in ("a1", "b"):
+        note_shortage(held.state, group_id, "OutOfCapacity", held.now)
+    assert [one.group for one in held.tick(at=minutes(6))] == ["large"]
+
+
 def test_without_the_flag_each_group_finds_out_by_itself():
     """As upstream: one failure ends the attempt of this tick, and another group of the offer is asked next."""
     held = world(expander="random", seed=1)
@@ -134,8 +161,8 @@ def test_explain_says_who_found_out_and_until_when():
     note_shortage(held.state, "a1", "OutOfCapacity", START)
     (text,) = explain_group(held.state, "a2", START).obstacles
     assert text == (
-        "m5 a on-demand is not asked for before 2026-03-02T08:30:00Z: out of stock at 2026-03-02T08:00:00Z in "
-        "group a1"
+        "m5 a on-demand is not asked for before 2026-03-02T08:05:00Z, and until 2026-03-02T08:30:00Z only for pods that "
+        "no other group takes: out of stock at 2026-03-02T08:00:00Z in group a1"
     )
 
 
@@ -147,14 +174,24 @@ def test_a_pod_says_when_machines_that_are_out_of_stock_are_asked_for_again():
     held.cause = "OutOfCapacity"
     held.refused.update({"a1": "none left", "a2": "none left"})
     held.tick()
-    for minute in (1, 10):
-        found = explain_pod(held.state, ("default", "p-0"), after(START, minutes(minute)))
-        assert found.remedy is not None
-        assert (found.remedy.verified, found.remedy.needs_delivery) == (True, True)
-        assert found.remedy.text.startswith(
-            "wait until 2026-03-02T08:30:00Z, when m5 a on-demand is asked for again (out of stock at 2026-03-02T08:00:00Z"
-        )
-        assert {one.remedy.text for one in found.groups if one.remedy} == {found.remedy.text}
+    found = explain_pod(held.state, ("default", "p-0"), after(START, minutes(1)))
+    assert found.remedy is not None
+    assert (found.remedy.verified, found.remedy.needs_delivery) == (True, True)
+    assert found.remedy.text.startswith(
+        "wait until 2026-03-02T08:05:00Z, when m5 a on-demand is asked for again (out of stock at 2026-03-02T08:00:00Z"
+    )
+    assert {one.remedy.text for one in found.groups if one.remedy} == {found.remedy.text}
+
+
+def test_explain_does_not_name_a_time_that_is_over():
+    """Once the offer may be tried for pods that have no other group, only the end of the preference is named."""
+    held = world(stock_out_memory=minutes(30))
+    note_shortage(held.state, "a1", "OutOfCapacity", START)
+    (text,) = explain_group(held.state, "a2", after(START, minutes(10))).obstacles
+    assert text == (
+        "m5 a on-demand is asked for until 2026-03-02T08:30:00Z only for pods that no other group takes: "
+        "out of stock at 2026-03-02T08:00:00Z in group a1"
+    )
 
 
 def test_explain_does_not_say_that_a_group_with_another_offer_cannot_grow():

@@ -74,7 +74,7 @@ SCALE_UP = {
     "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
     "Increased": "group {subject} was increased from {size} to {to}",
     "IncreaseAdvised": "group {subject} would be increased from {size} to {to}",
-    "OutOfStock": "{subject} is out of stock, as group {group} has found: no group asks for it before {until}",
+    "OutOfStock": "{subject} is out of stock, as group {group} has found: until {until} groups with other machines are preferred",
     "BackoffStarted": "group {subject} is left out for {duration} after {error}",
     "MachineLate": "group {subject}: {why}; nobody waits for it any longer",
     "ScaleUpRecovered": "group {subject}: {nodes:node} on the way at the start, as an earlier process asked for them",

@@ -232,7 +232,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     recover_scale_ups: bool = False
     """Whether machines that are on their way at the start count as asked for, so that nothing is bought twice for their pods."""
     stock_out_memory: Duration = ZERO
-    """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
+    """How long an instance type is not asked for in a zone and market after a shortage, in any group, while others take the pods; 0 for never."""
     replace_late_nodes: bool = False
     """Whether the pods of a machine that takes much longer than others of its group are planned for again."""
     node_autoprovisioning_enabled: bool = False

@@ -3,7 +3,8 @@
 An offer is an instance type in a zone on a market. After a shortage it is not asked for during
 ``--stock-out-memory``; after another one within twice that time for twice as long, up to four times. Several reports
 of one shortage count once. Each counts less as time passes: without a new one the next begins at the shortest time
-again.
+again. For pods that no other group takes it is asked for again once a group that failed would be
+(``--initial-node-group-backoff-duration``).
 
 Beyond Cluster Autoscaler, which only backs off the group that failed; off by default.
 """
@@ -16,6 +17,7 @@ from typing import Final
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.memory import StockOut
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.amounts import INSTANCE_TYPE_LABELS
 from kubetide.ports.cloud import NodeGroup, market_of
@@ -71,28 +73,40 @@ def is_out_of_stock(state: State, group: NodeGroup, now: Instant) -> bool:
     return bool(offers) and all(_is_out(state, offer, now) for offer in offers)
 
 
-def soonest_offer(shortages: Mapping[str, StockOut], group: NodeGroup) -> tuple[str, StockOut]:
-    """Return the offer of a group that is out of stock which is asked for again first, and its shortage."""
-    known = [(offer, shortages[offer]) for offer in offers_of(group)]
-    return min(known, key=lambda one: (one[1].until, one[0]))
+def may_be_tried(state: State, group: NodeGroup, now: Instant) -> bool:
+    """Return whether a group that is out of stock may be asked for pods that no other group takes."""
+    return tried_again(state.memory.stock_outs, group, state.settings)[1] <= now
+
+
+def tried_again(
+    shortages: Mapping[str, StockOut], group: NodeGroup, settings: Settings
+) -> tuple[str, Instant]:
+    """Return which offer of a group that is out of stock is tried again first, and from when on, for pods that no other group takes."""
+    offer = min(offers_of(group), key=lambda one: (shortages[one].seen_at, one))
+    return offer, after(shortages[offer].seen_at, settings.initial_node_group_backoff_duration)
 
 
 def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str]:
-    """Return, per offer that is out of stock: since when, which group saw it, and until when it is not asked for.
+    """Return, per offer that is out of stock: since when, which group saw it, and until when others are preferred.
 
     Of a group that has another offer: that the group still grows.
     """
     found = []
+    wait = state.settings.initial_node_group_backoff_duration
     offers = offers_of(group)
     out = [offer for offer in offers if _is_out(state, offer, now)]
     for offer in out:
         entry = state.memory.stock_outs[offer]
         seen = f"out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}"
+        again = after(entry.seen_at, wait)
+        last = f"until {format_rfc3339(entry.until)} only for pods that no other group takes"
         # What is cut at the end of a row of a table must not be the time until which one waits.
         found.append(
             f"{offer} was {seen}; the group is still asked for nodes, as it has other offers"
             if len(out) < len(offers)
-            else f"{offer} is not asked for before {format_rfc3339(entry.until)}: {seen}"
+            else f"{offer} is asked for {last}: {seen}"
+            if again <= now
+            else f"{offer} is not asked for before {format_rfc3339(again)}, and {last}: {seen}"
         )
     return found
 

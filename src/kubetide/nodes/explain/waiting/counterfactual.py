@@ -42,7 +42,7 @@ from kubetide.nodes.reasons import (
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.registry.failures import is_zero_or_max
-from kubetide.nodes.registry.stock_outs import soonest_offer
+from kubetide.nodes.registry.stock_outs import tried_again
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.orchestrator import open_tick, plan_scale_up
@@ -325,11 +325,12 @@ class Supposing:
             text = f"wait until {format_rfc3339(entry.until)}, when the backoff of group {group.id} ends ({entry.error_message})"
             return (Change("backoff", text, entry.until),)
         if why == OUT_OF_STOCK:
-            offer, shortage = soonest_offer(self._shortages, group)
+            offer, again = tried_again(self._shortages, group, self._settings)
             supposed.forgiven[offer] = None
+            shortage = self._shortages[offer]
             seen = f"out of stock at {format_rfc3339(shortage.seen_at)} in group {shortage.group}"
-            text = f"wait until {format_rfc3339(shortage.until)}, when {offer} is asked for again ({seen})"
-            return (Change("backoff", text, shortage.until),)
+            text = f"wait until {format_rfc3339(again)}, when {offer} is asked for again ({seen})"
+            return (Change("backoff", text, again),)
         if why in {MAX_SIZE_REACHED, ATOMIC_OVER_MAX_TOTAL} or why.startswith("exceeded quota"):
             missing = group.max_size - group.target_size if is_zero_or_max(group) else 1
             return self._raise(group_id, max(missing, 1), tick, supposed)
@@ -337,9 +338,10 @@ class Supposing:
 
 
 def _without_shorter_waits(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes; of several waits for the cloud only the longest, which is over last."""
-    waits = [one.until for one in changes if one.kind == "backoff" and one.until is not None]
-    return [one for one in changes if one.kind != "backoff" or one.until == max(waits)]
+    """Return the changes; of several waits for the cloud only the longest, which is over last. Of equal ones the last: why the machines failed."""
+    waits = [one for one in reversed(changes) if one.kind == "backoff"]
+    longest = max(waits, key=lambda one: one.until or 0, default=None)
+    return [one for one in changes if one.kind != "backoff" or one is longest]
 
 
 def _give_price(group: NodeGroup, supposed: _Supposed) -> Change:

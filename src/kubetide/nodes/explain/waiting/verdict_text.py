@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates
 from kubetide.nodes.reasons import BACKED_OFF, OUT_OF_STOCK
-from kubetide.nodes.registry.stock_outs import soonest_offer
+from kubetide.nodes.registry.stock_outs import tried_again
 from kubetide.nodes.scale_up.choosing.options import evaluate_groups, find_options, group_of, group_pods
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.tick import Tick
@@ -61,6 +61,6 @@ def _until(state: State, tick: Tick, group: str) -> str:
     if BACKED_OFF in skipped and backoff is not None:
         return f" until {format_rfc3339(backoff.until)}"
     if OUT_OF_STOCK in skipped:
-        _, shortage = soonest_offer(state.memory.stock_outs, group_of(state, tick, group))
-        return f" until {format_rfc3339(shortage.until)}"
+        _, again = tried_again(state.memory.stock_outs, group_of(state, tick, group), state.settings)
+        return f" until {format_rfc3339(again)}"
     return ""

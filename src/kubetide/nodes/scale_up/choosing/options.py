@@ -20,9 +20,14 @@ from kubetide.nodes.reasons import (
 )
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.failures import is_zero_or_max
-from kubetide.nodes.registry.stock_outs import is_out_of_stock
+from kubetide.nodes.registry.stock_outs import is_out_of_stock, may_be_tried
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.scale_up.choosing.evaluate import evaluate_templates
+from kubetide.nodes.scale_up.choosing.narrowing import (
+    asks_of_labels,
+    keep_last_choices,
+    keep_to_every_way,
+)
 from kubetide.nodes.scale_up.increase.balancing import are_similar
 from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.pending.pods import kind_of
@@ -33,7 +38,6 @@ from kubetide.nodes.templates.spread import Ways, spread_text
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import PodClass
 from kubetide.scheduling.estimator.packing import (
     Estimate,
     Estimator,
@@ -111,6 +115,7 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
     nodes = len(state.snapshot)
     state.snapshot.add_guards(verdict.pods.pod_class for verdict in tick.verdicts)
     offered: list[tuple[str, Template]] = []
+    last_choices: dict[str, None] = {}
     for group_id, view in tick.views.items():
         group, template = group_of(state, tick, group_id), tick.templates[group_id]
         backed_off = is_backed_off(state.memory.backoff.get(group_id), now)
@@ -125,7 +130,8 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
         )
         if not skipped and group_id in tick.would_be and backed_off:
             skipped = (BACKED_OFF,)
-        if not skipped and is_out_of_stock(state, group, now):
+        out_of_stock = not skipped and is_out_of_stock(state, group, now)
+        if out_of_stock and not may_be_tried(state, group, now):
             skipped = (OUT_OF_STOCK,)
         if not skipped and needs_price and group.price_per_hour is None:
             skipped = (NO_PRICE,)
@@ -135,7 +141,11 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             continue
         assert template is not None, "a group without template is skipped"
         offered.append((group_id, template))
+        if out_of_stock:
+            last_choices[group_id] = None
     _evaluate(state, tick, offered, now)
+    if last_choices:
+        keep_last_choices(tick, last_choices)
     if state.settings.scaleup_simulation_for_skipped_node_groups_enabled:
         _ask_skipped(state, tick)
 
@@ -277,7 +287,7 @@ def _evaluate(state: State, tick: Tick, groups: list[tuple[str, Template]], now:
         state.snapshot, _template_matrix(state, [template for _, template in groups]), classes
     )
     names = [group_id for group_id, _ in groups]
-    pinned = any(_asks_of_labels(pod_class) for pod_class in classes)
+    pinned = any(asks_of_labels(pod_class) for pod_class in classes)
     ways = _ways(state, tick, groups) if pinned else {}
     rejections: dict[int, Rejection] = {}
     accepted: dict[tuple[int, ...], dict[str, None]] = {}
@@ -293,7 +303,7 @@ def _evaluate(state: State, tick: Tick, groups: list[tuple[str, Template]], now:
         if refused not in accepted:
             accepted[refused] = {name: None for at, name in enumerate(names) if at not in refusals}
         verdict.accepted = accepted[refused]
-        _keep_to_every_way(verdict, ways)
+        keep_to_every_way(verdict, ways)
         useless = _useless(state, tick, verdict, now)
         if useless:
             verdict.accepted = {name: None for name in verdict.accepted if name not in useless}
@@ -312,26 +322,6 @@ def _ways(state: State, tick: Tick, groups: list[tuple[str, Template]]) -> dict[
         for group_id, template in groups
         if spread_text(group := group_of(state, tick, group_id))
     }
-
-
-def _asks_of_labels(pod_class: PodClass) -> bool:
-    """Return whether the pods, or their volumes, may ask for values of a node's labels."""
-    return pod_class.selection is not None or bool(pod_class.claims)
-
-
-def _keep_to_every_way(verdict: Verdict, ways: dict[str, Ways]) -> None:
-    """Reject groups of which one of the nodes that may come lacks what the pods ask of labels."""
-    pod_class = verdict.pods.pod_class
-    if not ways or not _asks_of_labels(pod_class):
-        return
-    rejected = {
-        name: Rejection(refusal.reasons, refusal)
-        for name in verdict.accepted
-        if name in ways and (refusal := ways[name].refusal(pod_class)) is not None
-    }
-    if rejected:
-        verdict.accepted = {name: None for name in verdict.accepted if name not in rejected}
-        verdict.rejected.update(rejected)
 
 
 def _template_matrix(state: State, templates: list[Template]) -> TemplateMatrix:
