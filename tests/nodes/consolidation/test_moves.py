@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from tests.nodes.frozen import pod
 from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.state import Gone
+from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.units.time import hours, minutes
 
 LARGE, SMALL = ("large", 16, 0.8), ("small", 4, 0.2)
@@ -195,6 +197,18 @@ def test_a_new_node_that_is_refused_leaves_the_old_one():
     assert any(one.code == "ConsolidationGivenUp" for one in made.reasons)
     made.run(minutes(5))
     assert made.kinds() == {"medium": 1}
+
+
+def test_pods_that_came_while_the_new_node_booted_are_evicted_in_turn():
+    """The budget allows one eviction at a time: that is no reason to pay for both nodes for half an hour."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]})
+    status = {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2}
+    body = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {}}, "status": status}
+    made.gather(pdbs=(msgspec.convert(body, PodDisruptionBudget),))
+    made.minute()
+    assert made.kinds() == {"large": 1, "small": 1}
+    made.apply(pods=(pod("late", cpu="500m", node="large-0"),))
+    assert made.run(minutes(3)).kinds() == {"small": 1}
 
 
 def test_jobs_are_waited_for():

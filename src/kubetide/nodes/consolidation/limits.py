@@ -28,14 +28,20 @@ class RemovalLimits:
         self.totals = TotalsAboveMinimum(state, now)
         self.allowances = state.scale_down_cache.allowances(state.pdbs)
 
-    def refusal(self, name: str, pods: Sequence[Pod]) -> str:
-        """Return which limit the node's removal with the eviction of these pods would break; empty if none."""
+    def refusal(self, name: str, pods: Sequence[Pod], *, in_turn: bool = False) -> str:
+        """Return which limit the node's removal with the eviction of these pods would break; empty if none.
+
+        With ``in_turn`` a budget need not allow all evictions now but one: the others follow as it allows them, as when
+        scale-down drains a node.
+        """
         group = self._state.groups[self._state.group_of(name) or ""]
         if self.sizes[group.id] <= group.min_size:
             return f"group {group.id} would fall below its minimum {group.min_size}"
         if exceeded := self.totals.exceeded_by(self._state.nodes[name]):
             return f"the cluster's {exceeded[0]} would fall below its minimum"
-        if not self.allowances.allow_together(pods):
+        if in_turn and any(self.allowances.refusing(pod) is not None for pod in pods):
+            return "a PodDisruptionBudget does not allow an eviction now"
+        if not in_turn and not self.allowances.allow_together(pods):
             return "a PodDisruptionBudget does not allow all evictions now"
         return ""
 

@@ -108,7 +108,8 @@ def _step(state: State, move: Move, found: Progress, now: Instant) -> Move | str
         if name not in memory.closing:
             closing += [(name, ending)] if ending else []
         removable.append(Removable(name, group.id, moves, False, facts.utilization))
-    refused = _refused(state, removable, dict(closing), found, now, commit=not waiting)
+    # A new node is paid for: pods that came to the old one meanwhile are evicted in turn.
+    refused = _refused(state, removable, dict(closing), found, now, commit=not waiting, in_turn=move.arrived)
     if waiting and not refused:
         found.close += [name for name, _ in closing]
         _note(state, move, f"waits for {waiting} pods that end by themselves; no new ones come")
@@ -143,6 +144,7 @@ def _refused(
     now: Instant,
     *,
     commit: bool,
+    in_turn: bool,
 ) -> str:
     """Return why the nodes cannot all go now; empty where their pods fit elsewhere and all limits allow it.
 
@@ -153,6 +155,7 @@ def _refused(
         going: What earlier moves do in this tick.
         now: The time.
         commit: Whether the snapshot and ``going.taking`` keep the new places if nothing refuses them.
+        in_turn: Whether budgets may allow the evictions one after another.
     """
     memory = state.memory.scale_down
     limits = RemovalLimits(state, now)
@@ -167,7 +170,7 @@ def _refused(
         for name in (*memory.deletions, *state.memory.consolidation.closing, *moved):
             simulation.close(name)
         for one in removable:
-            refused = limits.refusal(one.node, one.moves.pods)
+            refused = limits.refusal(one.node, one.moves.pods, in_turn=in_turn)
             if refused:
                 break
             limits.take(one.node, one.moves.pods)
