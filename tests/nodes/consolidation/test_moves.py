@@ -202,13 +202,40 @@ def test_a_new_node_that_is_refused_leaves_the_old_one():
 def test_pods_that_came_while_the_new_node_booted_are_evicted_in_turn():
     """The budget allows one eviction at a time: that is no reason to pay for both nodes for half an hour."""
     made = fleet(LARGE, SMALL, places={"large": [[2000]]})
-    status = {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2}
-    body = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {}}, "status": status}
-    made.gather(pdbs=(msgspec.convert(body, PodDisruptionBudget),))
+    made.gather(pdbs=(budget(1),))
     made.minute()
     assert made.kinds() == {"large": 1, "small": 1}
     made.apply(pods=(pod("late", cpu="500m", node="large-0"),))
     assert made.run(minutes(3)).kinds() == {"small": 1}
+
+
+def test_a_budget_that_allows_nothing_for_a_moment_ends_no_move():
+    """While a pod of the budget starts somewhere, none may be evicted; the new node is there, and waits."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]})
+    made.gather(pdbs=(budget(1),))
+    made.minute()
+    made.gather(pdbs=(budget(0),))
+    assert made.run(minutes(2)).kinds() == {"large": 1, "small": 1}
+    reported = explain_node(made.state, "large-0", made.now).consolidated
+    assert reported.endswith("it waits: a PodDisruptionBudget allows no eviction now")
+    made.gather(pdbs=(budget(1),))
+    assert made.run(minutes(2)).kinds() == {"small": 1}
+
+
+def test_a_budget_that_allows_nothing_for_long_ends_a_move():
+    """After half an hour the old node is left alone, and the new one is not needed."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]})
+    made.gather(pdbs=(budget(1),))
+    made.minute()
+    made.gather(pdbs=(budget(0),))
+    made.run(minutes(32))
+    assert [one.subject for one in made.reasons if one.code == "ConsolidationGivenUp"] == ["large-0"]
+
+
+def budget(allowed):
+    status = {"disruptionsAllowed": allowed, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2}
+    body = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {}}, "status": status}
+    return msgspec.convert(body, PodDisruptionBudget)
 
 
 def test_jobs_are_waited_for():

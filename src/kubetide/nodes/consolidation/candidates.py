@@ -158,6 +158,17 @@ def split_ending(
     state: State, facts: NodeFacts, context: DrainContext
 ) -> tuple[Moves, tuple[Pod, ...]] | None:
     """Return the pods to evict and those expected to end by themselves; None where a pod blocks the removal."""
+    moves, ending = _split(state, facts, context)
+    return None if moves.blocked is not None else (moves, ending)
+
+
+def waits_for_budget(state: State, facts: NodeFacts, context: DrainContext) -> bool:
+    """Return whether the pod that blocks the removal does so for a PodDisruptionBudget, which may allow it soon."""
+    blocked = _split(state, facts, context)[0].blocked
+    return blocked is not None and blocked.answer.reason == "NotEnoughPdb"
+
+
+def _split(state: State, facts: NodeFacts, context: DrainContext) -> tuple[Moves, tuple[Pod, ...]]:
     prepared = state.scale_down_cache.prepared(facts, context)
     ending = []
     others = []
@@ -174,8 +185,7 @@ def split_ending(
     rest = Prepared(
         tuple(pod for pod, _ in others), tuple(verdict for _, verdict in others), prepared.valid_until
     )
-    moves = settle(rest, context)
-    return None if moves.blocked is not None else (moves, tuple(ending))
+    return settle(rest, context), tuple(ending)
 
 
 def end_soon(node: Node, ending: Iterable[Pod], now: Instant) -> bool:

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.consolidation.candidates import end_soon, facts_of, split_ending
+from kubetide.nodes.consolidation.candidates import (
+    end_soon,
+    facts_of,
+    split_ending,
+    waits_for_budget,
+)
 from kubetide.nodes.consolidation.keeping import within_disruption_budgets
 from kubetide.nodes.consolidation.limits import RemovalLimits
 from kubetide.nodes.consolidation.memory import Move
@@ -99,6 +104,10 @@ def _step(state: State, move: Move, found: Progress, now: Instant) -> Move | str
         if group is not None and name in state.snapshot:
             facts = facts_of(state, name, group, context)
             split = split_ending(state, facts, context)
+            is_patient = after(move.since, PATIENCE) >= now
+            if split is None and is_patient and waits_for_budget(state, facts, context):
+                _note(state, move, "waits: a PodDisruptionBudget allows no eviction now")
+                return move
         if group is None or split is None or facts.utilization is None:
             return f"a pod on node {name} keeps it now"
         moves, ending = split
