@@ -155,6 +155,11 @@ def test_kinds_that_scale_nothing_are_passed_over(tmp_path):
     ("version", "kind", "words"),
     [
         ("v1", "ReplicationController", "ReplicationController is not supported yet"),
+        (
+            "v1",
+            "LimitRange",
+            "LimitRange is not supported yet; leave it out, and write the requests and limits",
+        ),
         ("serving.knative.dev/v1", "Service", '"Service" is not known'),
     ],
 )

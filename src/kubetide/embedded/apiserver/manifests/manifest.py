@@ -56,7 +56,11 @@ _MANIFEST_KINDS: CustomKinds = {
 }
 _MAX_TYPO = 2
 _WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")
-_NOT_YET = frozenset({"ReplicationController"})
+_NOT_YET = {
+    "ReplicationController": f"of workloads, {', '.join(_WORKLOADS)} are",
+    "LimitRange": "leave it out, and write the requests and limits that it gives into the pods",
+}
+"""Kinds that scaling decisions read and that are not embedded yet, with what to do."""
 WITHOUT_INFLUENCE: dict[str, frozenset[str]] = {
     "": frozenset({"Endpoints"}),
     "admissionregistration.k8s.io": frozenset(
@@ -270,7 +274,7 @@ def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, st
         return "apiVersion", f'"{version}" does not serve {name}: write {served[0]}'
     names = sorted({kind for _, kind in kinds})
     if name in _NOT_YET:
-        return "kind", f"{name} is not supported yet; of workloads, {', '.join(_WORKLOADS)} are"
+        return "kind", f"{name} is not supported yet; {_NOT_YET[name]}"
     near = (
         []
         if is_custom
