@@ -111,12 +111,20 @@ def parse_rfc3339(text: str) -> Instant:
     return Instant(total * _NS + (int(fraction[:9].ljust(9, "0")) if fraction else 0))
 
 
+_YEAR_1 = parse_rfc3339("0001-01-01T00:00:00Z")
+_YEAR_9000 = parse_rfc3339("9000-01-01T00:00:00Z")
+
+
 def instant_of(text: str | None) -> Instant | None:
-    """Return the time that a field of an object states; None where it states none, or one that is not RFC 3339."""
+    """Return the time that a field of an object states; None where it states none, or one that is not RFC 3339.
+
+    Nor is one before the year 1 or from 9000 on, in UTC: what is counted from it could not be printed.
+    """
     try:
-        return parse_rfc3339(text) if text else None
+        found = parse_rfc3339(text) if text else None
     except TimeFormatError:
         return None
+    return found if found is not None and _YEAR_1 <= found < _YEAR_9000 else None
 
 
 def format_rfc3339(t: Instant) -> str:
@@ -145,8 +153,7 @@ def _whole_seconds(total: int) -> str:
 
 @lru_cache(maxsize=64)
 def _day(days: int) -> str:
-    # As far as the text goes: an object may say a time in the year 9999 of a zone where that is over.
-    day = date.fromordinal(min(max(days + _EPOCH_ORDINAL, 1), date.max.toordinal()))
+    day = date.fromordinal(days + _EPOCH_ORDINAL)
     # Not strftime: it prints year 1 as "1" on some systems.
     return f"{day.year:04d}-{day.month:02d}-{day.day:02d}"
 

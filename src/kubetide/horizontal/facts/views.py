@@ -17,7 +17,7 @@ from kubetide.objects.hpa import HorizontalPodAutoscaler, HpaSpec, HpaStatus
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import DELETION_COST, Container, Pod, PodSpec, deletion_cost, pod_condition
 from kubetide.units.quantity import Quantity, QuantityError
-from kubetide.units.time import Instant, instant_of
+from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 
 # Go's zero time, year 1, does not fit int64 nanoseconds; every comparison of the rules comes out
 # the same with this one, and sums with periods cannot overflow.
@@ -112,8 +112,12 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def instant_or_year_one(text: str | None) -> int:
     """Return a time of the API, year 1 if it is absent or invalid; beyond the years 1823 to 2116 the nearer end of these."""
-    found = instant_of(text)
-    return YEAR_ONE if found is None else min(max(int(found), YEAR_ONE), -YEAR_ONE)
+    if not text:
+        return YEAR_ONE
+    try:
+        return min(max(int(parse_rfc3339(text)), YEAR_ONE), -YEAR_ONE)
+    except TimeFormatError:
+        return YEAR_ONE
 
 
 def view_of_hpa(hpa: HorizontalPodAutoscaler) -> HpaView:

@@ -11,10 +11,9 @@ from kubetide.objects.kinds import Kind
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.plans import Forms, Plan
-from kubetide.units.time import Duration, Instant, instant_of, parse_rfc3339
+from kubetide.units.time import Duration, Instant, instant_of
 
 HPA = "horizontalpodautoscaler"
-_NEVER = parse_rfc3339("9000-01-01T00:00:00Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +67,9 @@ def group_of(target: Target) -> str:
 
 
 def created_at(text: str | None) -> Instant:
-    """Return when an object was created; 1970 if that is unknown, or a time that no calendar goes on from."""
+    """Return when an object was created; 1970 if that is unknown, or earlier."""
     found = instant_of(text)
-    return Instant(0) if found is None or not 0 <= found < _NEVER else found
+    return Instant(0) if found is None or found < 0 else found
 
 
 def to_size(table: Table, rule: Rule, view: View, *, of_an_hpa: str) -> Change:
