@@ -142,7 +142,7 @@ def test_texts_that_come_often_are_held_once():
         "spec": {"nodeName": "node 1"},
     }
     text = msgspec.json.encode({"metadata": {}, "items": [pod, pod]})
-    first, second = map(shared, decode_list(PODS, text).items)
+    first, second = map(shared, decode_list(PODS, text)[0].items)
     third = shared(decode_event(msgspec.json.encode({"type": "ADDED", "object": pod}), PODS)[0].object)
     for other in (second, third):
         assert first.metadata.namespace is other.metadata.namespace
