@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node, node_condition
-from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
+from kubetide.units.time import Instant, format_rfc3339, instant_of
 
 
 def unready_text(state: State, name: str) -> str:
@@ -20,8 +20,7 @@ def unready_since(node: Node) -> Instant | None:
     """Return since when the kubelet has said that it is not ready, else when the node was made; None if neither is known."""
     ready = node_condition(node, "Ready")
     said = ready.last_transition_time if ready is not None and ready.status != "True" else ""
-    text = said or node.metadata.creation_timestamp
-    return parse_rfc3339(text) if text else None
+    return instant_of(said) or instant_of(node.metadata.creation_timestamp)
 
 
 def what_lacks(node: Node) -> str:
