@@ -167,6 +167,23 @@ def test_a_time_table_that_an_hpa_takes_back_is_named(tmp_path):
     )
 
 
+def test_a_time_table_that_a_scaled_object_takes_back_is_named(tmp_path):
+    """KEDA's object scales the Deployment by its load, so the way out is a trigger of it."""
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "big"}
+    table = re.sub("scaleTarget: .*", f"scaleTarget: {workload}", TABLE.replace("* * 7", "* * 0"))
+    table = table.replace("minSize: 2, maxSize: 4", "targetSize: 3")
+    load = SCALED % '{type: cpu, metricType: Utilization, metadata: {value: "60"}}'
+    manifest = MANIFEST + BIG % ("", "100m") + load + table
+    loops = ("schedules", "scaledobjects", "horizontal")
+    scenario = msgspec.structs.replace(small(), manifests=(manifest,), loops=loops)
+    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=lambda _: None)
+    [said] = [text for text in result.summary.notices if "takes back" in text]
+    assert said.startswith(
+        "HorizontalPodCronscaler default/web: ScaledObject default/big scales Deployment big, too"
+    )
+    assert "write the times as cron triggers of that ScaledObject" in said
+
+
 def test_what_scales_is_not_accused(tmp_path):
     """A run in which everything has a node and an answer says nothing."""
     result = stuck(tmp_path, MANIFEST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import yaml
@@ -15,16 +16,17 @@ from kubetide.nodes.memory import GroupLearned
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
 from kubetide.objects.cluster import Lease
-from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import (
     CAPACITY_BUFFERS,
     CLAIMS,
     CONFIG_MAPS,
+    CRON_HPAS,
     DAEMON_SETS,
     DEPLOYMENTS,
     ELASTIC_WORKLOADS,
     EVENTS,
     HPAS,
+    HPCS,
     JOBS,
     LEASES,
     NAMESPACES,
@@ -36,8 +38,10 @@ from kubetide.objects.kinds import (
     PROVISIONING_REQUESTS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    SCALED_OBJECTS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
+    TKESTACK_CRON_HPAS,
     VPAS,
     Kind,
 )
@@ -45,6 +49,7 @@ from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, CloudError, NotFound
 from kubetide.runtime.handover.ownership import MANAGED_HPAS, OWN, view_of
+from kubetide.schedules.kinds.base import HPA
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339, seconds
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
@@ -61,6 +66,10 @@ _FIELDS: Final[dict[str, Kind[Any]]] = {
     "hpas": HPAS,
     "vpas": VPAS,
     "elastic": ELASTIC_WORKLOADS,
+    "hpcs": HPCS,
+    "cron_hpas": CRON_HPAS,
+    "tkestack_cron_hpas": TKESTACK_CRON_HPAS,
+    "scaled_objects": SCALED_OBJECTS,
     "pdbs": PDBS,
     "volumes": PERSISTENT_VOLUMES,
     "claims": CLAIMS,
@@ -72,6 +81,8 @@ _FIELDS: Final[dict[str, Kind[Any]]] = {
 """The kind of each field of ``Snapshot``, in the order in which they are read."""
 
 _INCREASED: Final = re.compile(r"Scale-up: (?:setting )?group (\S+) size ")
+
+_LOWER_KINDS: Final = {HPA, *map(str.lower, PLURALS)}
 
 _LEASE_NAMES: Final = ("cluster-autoscaler", "karpenter-leader-election")
 """The Leases of node autoscalers: upstream's and ours, and Karpenter's."""
@@ -94,7 +105,7 @@ async def gather(
         cloud: Whose groups are read; None for none.
         settings, recommender: Of the node loop, and of the loop that recommends requests.
     """
-    found: dict[str, tuple[Any, ...]] = {}
+    found: dict[str, Any] = {}
     unread: dict[str, str] = {}
     odd: dict[str, str] = {}
     for name, kind in _FIELDS.items():
@@ -118,14 +129,13 @@ async def gather(
         except CloudError as error:
             unread["node groups"] = str(error)
     read_at = now()
-    return Snapshot(
+    snapshot = Snapshot(
         now=Instant(read_at - read_at % seconds(1)),
         **found,
         groups=tuple(groups),
         group_statuses=await _statuses(cluster, settings),
         priorities=await _priorities(cluster, settings),
         learned=await _learned(cluster, settings),
-        missing_scales=await _missing(cluster, found.get("hpas", ())),
         servers=await _servers(cluster),
         leases=await _leases(cluster),
         unread=unread,
@@ -133,6 +143,7 @@ async def gather(
         settings=settings,
         recommender=recommender,
     )
+    return replace(snapshot, missing_scales=await _missing(cluster, snapshot))
 
 
 async def _statuses(cluster: Cluster, settings: Settings) -> tuple[GroupStatus, ...]:
@@ -224,21 +235,26 @@ def _time(text: object) -> Instant | None:
         return None
 
 
-async def _missing(
-    cluster: Cluster, hpas: Sequence[HorizontalPodAutoscaler]
-) -> frozenset[tuple[str, str, str]]:
+async def _missing(cluster: Cluster, snapshot: Snapshot) -> frozenset[tuple[str, str, str]]:
     """Return the targets of kinds that no list holds and whose scale is not there."""
+    tables = snapshot.time_tables.tables.values()
+    # Capital letters play no part in the kind that a time table names.
     asked = {
-        (ref.kind, hpa.metadata.namespace, ref.name): ref.api_version
-        for hpa in hpas
+        (one.target.kind, one.target.namespace, one.target.name): (one.target.api_version, str.lower)
+        for one in tables
+        if one.target.kind.lower() not in _LOWER_KINDS and one.target.kind and one.target.name
+    } | {
+        (ref.kind, hpa.metadata.namespace, ref.name): (ref.api_version, str)
+        for hpa in snapshot.hpas
         if (ref := hpa.spec.scale_target_ref).kind not in PLURALS
     }
     if not asked:
         return frozenset()
-    kinds = {(kind.api_version.partition("/")[0], kind.kind): kind for kind in await cluster.kinds()}
+    served = [(kind.api_version.partition("/")[0], kind) for kind in await cluster.kinds()]
     missing = set()
-    for key, api_version in sorted(asked.items()):
-        kind = kinds.get((api_version.partition("/")[0], key[0]))
+    for key, (api_version, spelled) in sorted(asked.items()):
+        name = (api_version.partition("/")[0], spelled(key[0]))
+        kind = next((one for group, one in served if (group, spelled(one.kind)) == name), None)
         try:
             if kind is not None:
                 await cluster.get_scale(kind, key[2], namespace=key[1])

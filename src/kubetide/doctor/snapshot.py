@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,16 +23,31 @@ from kubetide.objects.capacity import CapacityBuffer, PodTemplateObject, Provisi
 from kubetide.objects.cluster import Lease
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
-from kubetide.objects.kinds import ELASTIC_WORKLOADS
+from kubetide.objects.kinds import (
+    CRON_HPAS,
+    ELASTIC_WORKLOADS,
+    HPCS,
+    SCALED_OBJECTS,
+    TKESTACK_CRON_HPAS,
+    Kind,
+)
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubetide.objects.timetables import (
+    CronHorizontalPodAutoscaler,
+    CronHpa,
+    HorizontalPodCronscaler,
+    ScaledObject,
+)
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.ports.cloud import NodeGroup
+from kubetide.schedules.state import State as Schedules
+from kubetide.schedules.state import state_of
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
@@ -73,7 +88,7 @@ class Snapshot:
         group_statuses: What a node autoscaler wrote of them.
         priorities: The ConfigMap of the expander ``priority``; None where it cannot be read.
         learned: What nodes of each group have shown, by the node loop's ConfigMap.
-        missing_scales: Targets of HPAs of custom kinds that are not there, as (kind, namespace, name).
+        missing_scales: Targets of HPAs and time tables of custom kinds that are not there, as (kind, namespace, name).
         servers: The controllers that write statuses of HPAs, this program's included.
         leases: Those by which node autoscalers elect a leader.
         unread: Why a kind could not be read, by its plural name; nothing is found missing among these.
@@ -94,6 +109,10 @@ class Snapshot:
     hpas: tuple[HorizontalPodAutoscaler, ...] = ()
     vpas: tuple[VerticalPodAutoscaler, ...] = ()
     elastic: tuple[ElasticWorkload, ...] = ()
+    hpcs: tuple[HorizontalPodCronscaler, ...] = ()
+    cron_hpas: tuple[CronHorizontalPodAutoscaler, ...] = ()
+    tkestack_cron_hpas: tuple[CronHpa, ...] = ()
+    scaled_objects: tuple[ScaledObject, ...] = ()
     pdbs: tuple[PodDisruptionBudget, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
@@ -134,6 +153,18 @@ class Snapshot:
                 *self.jobs,
             )
         )
+
+    @cached_property
+    def time_tables(self) -> Schedules:
+        """The state of a loop of time tables that has just started and sees all of them."""
+        found: dict[Kind[Any], tuple[Any, ...]] = {
+            HPCS: self.hpcs,
+            CRON_HPAS: self.cron_hpas,
+            TKESTACK_CRON_HPAS: self.tkestack_cron_hpas,
+            SCALED_OBJECTS: self.scaled_objects,
+            ELASTIC_WORKLOADS: self.elastic,
+        }
+        return state_of({kind.kind: objects for kind, objects in found.items()})
 
     @cached_property
     def node_state(self) -> State:

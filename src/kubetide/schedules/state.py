@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.settings import Settings
-from kubetide.schedules.tables import Attempt, Delta, Key, Progress, Rule, Table, Target, View
+from kubetide.schedules.tables import Attempt, Delta, Identity, Key, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.bounds import checked, with_meetings
 from kubetide.schedules.times.plans import Plan, plan_of
 from kubetide.schedules.times.windows import refused_windows
@@ -25,7 +26,7 @@ class State:
         self.views: dict[Target, View] = {}
         self.due: dict[Key, Instant] = {}
         """When a table is to be looked at next; one that is missing is looked at never."""
-        self.sharing: dict[tuple[str, str, str, str], set[Key]] = {}
+        self.sharing: dict[Identity, set[Key]] = {}
         """The tables of each object that is a target."""
         self.looked = Instant(0)
         """When the tables were looked at last."""
@@ -120,6 +121,20 @@ class State:
         self.due.update(dict.fromkeys(keys, Instant(0)))
         if not keys:
             del self.sharing[known.target.identity]
+
+
+def state_of(objects: Mapping[str, Iterable[Any]]) -> State:
+    """Return the state of a loop that has just started and sees these objects.
+
+    Args:
+        objects: By kind, those of other loops included.
+    """
+    state = State()
+    for kind, some in objects.items():
+        mode = MODES[kind]
+        there = (one for one in some if not one.metadata.deletion_timestamp and mode.ours(one))
+        state.apply(Delta(tables=tuple(map(mode.read, there))))
+    return state
 
 
 def _still_there(

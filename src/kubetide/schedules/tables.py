@@ -17,6 +17,9 @@ Key = tuple[str, str, str]
 """Kind, namespace and name of a time table."""
 
 
+Identity = tuple[str, str, str, str]
+"""Group, kind in lower case, namespace and name of a target."""
+
 WindowState = Literal["", "open", "rests", "closed"]
 """One window is open; none is, and the size stays for the cooldown; none is."""
 
@@ -30,7 +33,7 @@ class Target(msgspec.Struct, frozen=True, order=True):
     name: str
 
     @property
-    def identity(self) -> tuple[str, str, str, str]:
+    def identity(self) -> Identity:
         """Group, kind, namespace and name: the same in whatever version, and however the kind is spelled."""
         return self.api_version.rpartition("/")[0], self.kind.lower(), self.namespace, self.name
 

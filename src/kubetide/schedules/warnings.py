@@ -1,17 +1,32 @@
-"""Warnings about a table, for its events; the rest of the table is followed."""
+"""Warnings about a table: for its events, and where an autoscaler of the same workload takes back what it sets."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.kinds import HPAS, SCALED_OBJECTS
+from kubetide.objects.meta import controller_of
+from kubetide.objects.scaled_objects import needs_hpa
+from kubetide.objects.timetables import ScaledObject
 from kubetide.schedules.kinds.alibaba import is_new
+from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Progress, Table
+from kubetide.schedules.tables import Identity, Progress, Table, Target
 from kubetide.schedules.times.calendar import Once
 from kubetide.schedules.times.plans import Plan
 
 INVALID: Final = "InvalidTimeTable"
 """The reason of the events."""
+
+
+class Contest(NamedTuple):
+    """A table that sets the size of a workload that an autoscaler sizes, too: what is wrong, and the way out."""
+
+    table: Table
+    seen: str
+    fix: str
 
 
 def warnings_of(state: State, table: Table, plan: Plan, progress: Progress) -> tuple[str, ...]:
@@ -22,14 +37,21 @@ def warnings_of(state: State, table: Table, plan: Plan, progress: Progress) -> t
         f"{name}: the name stands {names.count(name)} times; the first one alone may be followed"
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
-    others = sorted(state.sharing.get(table.target.identity, set()) - {table.key})
-    if others:
-        named = ", ".join(f"{kind} {namespace}/{name}" for kind, namespace, name in others)
-        found.append(
-            f"{table.target.kind} {table.target.name} is changed by {named}, too: the last change holds; "
-            "put all rules into one object"
-        )
+    if shared := sharing_warning(state, table):
+        found.append(shared)
     return tuple(found)
+
+
+def sharing_warning(state: State, table: Table) -> str:
+    """Return the warning that other tables change the same target; empty if none does."""
+    others = sorted(state.sharing.get(table.target.identity, set()) - {table.key})
+    if not others:
+        return ""
+    named = ", ".join(f"{kind} {namespace}/{name}" for kind, namespace, name in others)
+    return (
+        f"{table.target.kind} {table.target.name} is changed by {named}, too: the last change holds; "
+        "put all rules into one object"
+    )
 
 
 def _late_jobs(table: Table, plan: Plan, progress: Progress) -> list[str]:
@@ -42,3 +64,43 @@ def _late_jobs(table: Table, plan: Plan, progress: Progress) -> list[str]:
         and entry.calendar.last(submitted.get(entry.rule.name, table.created)) is not None
         and entry.calendar.next(table.created) is not None
     ]
+
+
+def autoscalers(
+    hpas: Iterable[HorizontalPodAutoscaler], scaled_objects: Iterable[ScaledObject]
+) -> dict[Identity, str]:
+    """Return the autoscaler of each workload that has one, as ``HorizontalPodAutoscaler shop/web``.
+
+    An HPA that KEDA made is of its ScaledObject; one of cron triggers alone is a time table itself.
+    """
+    found = {}
+    for hpa in hpas:
+        owner = controller_of(hpa.metadata)
+        if owner is None or owner.kind != SCALED_OBJECTS.kind:
+            ref, meta = hpa.spec.scale_target_ref, hpa.metadata
+            target = Target(ref.api_version or "", ref.kind, meta.namespace, ref.name)
+            found[target.identity] = f"{HPAS.kind} {meta.namespace}/{meta.name}"
+    for one in filter(needs_hpa, scaled_objects):
+        target = MODES[SCALED_OBJECTS.kind].read(one).target
+        found[target.identity] = f"{SCALED_OBJECTS.kind} {one.metadata.namespace}/{one.metadata.name}"
+    return found
+
+
+def contested(tables: Iterable[Table], scalers: Mapping[Identity, str]) -> Iterator[Contest]:
+    """Yield each table that sets the size of a workload that an autoscaler sizes, too.
+
+    Args:
+        scalers: The autoscalers, as ``autoscalers`` returns them.
+    """
+    for table in tables:
+        scaler = scalers.get(table.target.identity)
+        if scaler is None or MODES[table.kind].bounds:
+            continue
+        hpa = scaler.startswith(HPAS.kind)
+        yield Contest(
+            table,
+            f"{scaler} scales {table.target.kind} {table.target.name}, too, and takes back what this sets",
+            "let it change the HPA, or delete one of them"
+            if hpa
+            else "write the times as cron triggers of that ScaledObject, or delete one of them",
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.doctor.workloads import PLURALS
+from kubetide.doctor.targets import is_missing, others_text
 from kubetide.objects.kinds import HPAS
 
 
@@ -14,18 +14,9 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the HPAs whose target does not exist."""
     for hpa in snapshot.every_hpa:
         meta, target = hpa.metadata, hpa.spec.scale_target_ref
-        key = (target.kind, meta.namespace, target.name)
-        plural = PLURALS.get(target.kind)
-        if key not in snapshot.missing_scales and (
-            plural is None or not snapshot.reads(plural) or key in snapshot.workloads
-        ):
+        if not is_missing(snapshot, target.kind, meta.namespace, target.name):
             continue
-        near = [
-            name
-            for kind, namespace, name in snapshot.workloads
-            if namespace == meta.namespace and kind == target.kind
-        ]
-        there = f"there are {', '.join(sorted(near)[:5])}" if near else f"there is no {target.kind} at all"
+        there = others_text(snapshot, target.kind, meta.namespace)
         yield Finding(
             check="hpa-target",
             severity="critical",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.doctor.workloads import PLURALS
+from kubetide.doctor.targets import is_missing
 from kubetide.objects.kinds import VPAS
 from kubetide.objects.vpa import OFF
 
@@ -25,8 +25,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         update = vpa.spec.update_policy
         if update is None or update.update_mode != OFF:
             changing.setdefault(key, []).append(vpa.metadata.name)
-        plural = PLURALS.get(ref.kind)
-        if plural is not None and snapshot.reads(plural) and key not in snapshot.workloads:
+        if is_missing(snapshot, *key):
             yield Finding(
                 check="vpa-target",
                 severity="warning",

@@ -17,9 +17,10 @@ from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, SCALED_OBJECTS
 from kubetide.objects.meta import Condition, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
-from kubetide.schedules.kinds.registry import MODES
+from kubetide.objects.timetables import ScaledObject
+from kubetide.schedules import warnings
 from kubetide.schedules.state import State as TimeTables
-from kubetide.schedules.tables import Target
+from kubetide.schedules.warnings import autoscalers
 from kubetide.simulate.scenarios.build import Manifests
 from kubetide.units.time import (
     Duration,
@@ -109,19 +110,21 @@ def _warnings(kind: str, word: str, key: tuple[str, str], texts: Iterable[str]) 
 
 
 def contested(world: World) -> tuple[str, ...]:
-    """Return a sentence for each time table whose workload an HPA scales, too."""
-    scaled: dict[tuple[str, str, str, str], str] = {}
-    for hpa in hpas_of(world):
-        ref, namespace = hpa.spec.scale_target_ref, hpa.metadata.namespace
-        target = Target(ref.api_version or "", ref.kind, namespace, ref.name)
-        scaled[target.identity] = f"{namespace}/{hpa.metadata.name}"
+    """Return a sentence for each time table whose workload an HPA or a ScaledObject scales, too."""
+    states = [getattr(one.loop, "state", None) for one in world.loops]
+    tables = [
+        table
+        for state in states
+        if isinstance(state, TimeTables)
+        for _, table in sorted(state.tables.items())
+    ]
+    if not tables:
+        return ()
+    listing = world.cluster.rest.handle(Request("list", SCALED_OBJECTS)).listing or ()
+    scalers = autoscalers(hpas_of(world), (one.read_as(ScaledObject) for one in listing))
     return tuple(
-        f"{kind} {namespace}/{name}: HorizontalPodAutoscaler {scaled[table.target.identity]} scales {table.target.kind} "
-        f"{table.target.name}, too, and takes back what this sets; let it change the HPA, or delete one of them"
-        for one in world.loops
-        if isinstance(state := getattr(one.loop, "state", None), TimeTables)
-        for (kind, namespace, name), table in sorted(state.tables.items())
-        if not MODES[kind].bounds and table.target.identity in scaled
+        f"{one.table.kind} {one.table.namespace}/{one.table.name}: {one.seen}; {one.fix}"
+        for one in warnings.contested(tables, scalers)
     )
 
 
