@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 from tests.doctor.findings import found
-from tests.nodes.frozen import group, node, pod
+from tests.nodes.frozen import START, group, node, pod
 
-from kubetide.doctor import GroupStatus
+from kubetide.doctor import GroupStatus, Snapshot, diagnose
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.settings import Settings
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim
@@ -44,19 +44,22 @@ def test_groups_that_the_cloud_does_not_deliver_for():
 
 
 def test_nodes_that_are_not_ready_are_to_be_repaired():
-    """A group that is unhealthy lacks no quota; where the whole cluster is, that comes first."""
+    """A group that is unhealthy lacks no quota; where the whole cluster is, that comes before all that follows from it."""
     lost = GroupStatus("g", 0, 9, 2, "Unhealthy")
     (one,) = found("group-backoff", group_statuses=(lost,))
     assert one.seen == "too many of its nodes are missing or not ready"
     assert one.fix.endswith("repair or delete these nodes")
     nodes = tuple(node(f"n{at}", ready=at < 2) for at in range(6))
     groups = (group("g", nodes=[one.metadata.name for one in nodes]),)
-    reported = found("group-backoff", nodes=nodes, groups=groups, group_statuses=(lost,))
-    assert [one.object for one in reported] == ["cluster", "node group g"]
+    big = pod("big", cpu="64")
+    reported = diagnose(Snapshot(now=START, nodes=nodes, groups=groups, group_statuses=(lost,), pods=(big,)))
+    reported = [one for one in reported if one.severity == "critical"]
+    assert [one.check for one in reported] == ["cluster-health", "no-group", "group-backoff"]
+    assert reported[0].object == "cluster"
     assert reported[0].seen.startswith(
         "4 of 6 nodes are not ready, more than --ok-total-unready-count=3 and "
     )
-    assert reported[0].fix == reported[1].fix
+    assert reported[0].fix == reported[2].fix
 
 
 def test_what_the_cloud_says_of_its_groups():

@@ -15,6 +15,11 @@ Severity = Literal["critical", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
 """Worst first. ``critical``: something does not scale. ``warning``: it scales worse or costs more than it should."""
 
+REPAIR_NODES: Final = (
+    "kubectl get nodes, and kubectl describe node of one that is not ready: repair or delete these nodes"
+)
+"""The fix where nodes are not ready."""
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename=json_name, omit_defaults=True):
     """One problem of one object.

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kubetide.doctor.checks import (
     budgets,
+    cluster_health,
     competing_controllers,
     elastic,
     group_backoff,
@@ -42,6 +43,7 @@ class Check(NamedTuple):
 
 
 CHECKS: Final = (
+    Check("cluster-health", cluster_health.find),
     Check("hpa-target", hpa_target.find),
     Check("hpa-requests", hpa_requests.find),
     Check("hpa-metric", hpa_metric.find),

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
-from kubetide.doctor.finding import Finding
+from kubetide.doctor.finding import REPAIR_NODES, Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.cluster_health import unhealthy_now
-
-_REPAIR: Final = (
-    "kubectl get nodes, and kubectl describe node of one that is not ready: repair or delete these nodes"
-)
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the groups in backoff or unhealthy, by the status ConfigMap, and machines that the cloud could not make.
-
-    A whole cluster with too many nodes that are not ready comes first: no group gets nodes, and none loses any.
-    """
-    if halt := unhealthy_now(snapshot.node_state, snapshot.now):
-        yield Finding(
-            check="group-backoff",
-            severity="critical",
-            object="cluster",
-            seen=halt.rstrip("."),
-            why="what else is found here cannot be put right by the node loop before that",
-            fix=_REPAIR,
-        )
+    """Yield the groups in backoff or unhealthy, by the status ConfigMap, and machines that the cloud could not make."""
     reported = {group.name for group in snapshot.group_statuses if group.scale_up in {"Backoff", "Unhealthy"}}
     for group in snapshot.group_statuses:
         if group.scale_up == "Backoff":
@@ -40,7 +22,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
                 object=f"node group {group.name}",
                 seen="too many of its nodes are missing or not ready",
                 why="the group gets no new nodes until they are; pods that only it takes wait",
-                fix=_REPAIR,
+                fix=REPAIR_NODES,
             )
     for one in snapshot.groups:
         errors = [instance.error for instance in one.instances or () if instance.error is not None]
