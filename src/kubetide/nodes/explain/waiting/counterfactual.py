@@ -26,6 +26,7 @@ from kubetide.nodes.explain.waiting.group_changes import (
     larger_machine,
 )
 from kubetide.nodes.explain.waiting.limit_changes import LIMITS, GroupLimits, enforced_quotas
+from kubetide.nodes.explain.waiting.misspelt_labels import spell_selector
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.explain.waiting.pod_rules import PLUGINS, Labels, relax_rules
 from kubetide.nodes.explain.waiting.supposed_templates import suppose_labels, suppose_machine
@@ -269,6 +270,13 @@ class Supposing:
                 return ()
             supposed.pod, change = relaxed
             return (change,)
+        if rejection.refusal.plugin == "NodeAffinity":
+            labels = {**(template.node.metadata.labels or {}), **supposed.labels}
+            made = [one.node.metadata.labels or {} for one in tick.templates.values() if one is not None]
+            spelled = spell_selector(supposed.pod, labels, made)
+            if spelled is not None:
+                supposed.pod, change = spelled
+                return (change,)
         return _put_refusal_right(rejection.refusal, template, group_id, supposed)
 
     def _refuses(self, plugin: str, group: str, supposed: _Supposed, pod: Pod, labels: Labels) -> bool:
