@@ -26,7 +26,8 @@ def takers_sentence(takers: Sequence[str], created: Sequence[str], tick: Tick) -
     """Return which groups would take a pod, among existing groups and those that could be created."""
     chosen = [one.group.id for one in tick.chosen if one.group.id in created]
     if takers and not chosen:
-        return f"Group{'s'[: len(takers) - 1]} {', '.join(takers)} would take it: {_result(tick, takers)}."
+        word = "Group" if len(takers) == 1 else "Groups"
+        return f"{word} {', '.join(takers)} would take it: {_result(tick, takers)}."
     # A group that is chosen comes first.
     names = [*chosen, *(one for one in created if one not in chosen)]
     parts = [f"group {', '.join(takers)}"] if takers else []
