@@ -1,4 +1,4 @@
-"""Lists of names within a sentence."""
+"""Lists of names, and counts, within a sentence."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ def listed(names: Sequence[str], most: int, noun: str = "") -> str:
     more = len(names) - most
     text = ", ".join(names[:most])
     return f"{text} and {more} more{noun and f' {noun}'}" if more > 0 else text
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 seed`` or ``3 seeds``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

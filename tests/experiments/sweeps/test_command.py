@@ -69,6 +69,7 @@ def test_without_services_settings_are_judged_by_how_long_pods_wait(tmp_path):
     assert result.exit_code == 0, result.output
     assert "* Pareto front: no other setting costs as little and lets pods wait as little" in result.output
     assert "SLO" not in result.output
+    assert "settings x 1 seed" in result.output
     rows = list(csv.DictReader((tmp_path / "s" / "settings.csv").read_text().splitlines()))
     assert [row["paretoFront"] for row in rows] == ["1", "1"]
     assert json.loads((tmp_path / "s" / "sweep.json").read_text())["criterion"] == "pendingPodMinutes"

@@ -22,6 +22,7 @@ from kubetide.experiments.sweeps.tables import (
 )
 from kubetide.runtime.recording.folder import write_bytes_whole, write_whole
 from kubetide.simulate.outcome.table import aligned, printable
+from kubetide.units.lists import counted
 
 _PAGE: Final = "sweep.html"
 _MOST_ROWS: Final = 40
@@ -82,7 +83,7 @@ def show(result: SweepResult, out: Path, tables: Sequence[Path], seeds: int, err
     """
     name, axes, _, settings, effects, criterion = result
     fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]
-    heading = [f"{len(settings)} settings x {seeds} seeds", *fixed]
+    heading = [f"{counted(len(settings), 'setting')} x {counted(seeds, 'seed')}", *fixed]
     click.echo(f"{printable(name)}   {printable(', '.join(heading))}\n")
     shown = settings if len(settings) <= _MOST_ROWS else [one for one in settings if one.front or one.failed]
     click.echo(aligned(settings_table(axes, shown, criterion)))

@@ -11,6 +11,7 @@ from kubetide.experiments.sweeps.results import Criterion, Effect, Setting
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.experiments.sweeps.tables import effects_table, settings_table
 from kubetide.simulate.outcome.table import decimal, percent, printable
+from kubetide.units.lists import counted
 from kubetide.web.front import Json, as_file
 
 
@@ -42,7 +43,7 @@ def sweep_data(
         "name": printable(name),
         "period": ", ".join(
             [
-                f"{len(settings)} settings, {len(seeds)} seeds, {len(cells)} cells",
+                f"{counted(len(settings), 'setting')}, {counted(len(seeds), 'seed')}, {counted(len(cells), 'cell')}",
                 *(
                     f"{printable(axis.name)}={printable(axis.values[0])}"
                     for axis in axes
