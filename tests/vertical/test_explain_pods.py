@@ -27,7 +27,7 @@ def test_pods_that_wait_are_counted_with_what_they_wait_for():
         said([*PODS[:1], *fine(1)], vpa(), lease=stale)
         == f"1 of its 2 pods is to be changed and waits: {why}."
     )
-    lonely = "ReplicaSet default/web-1 has 1 live pods, required 2"
+    lonely = "ReplicaSet default/web-1 has 1 live pod, required 2; for fewer set updatePolicy.minReplicas of the VPA, or --min-replicas where it sets none"
     assert said(PODS[:1], vpa()) == f"Its pod is to be changed and waits: {lonely}."
 
 

@@ -44,7 +44,13 @@ def test_pods_that_are_to_change_say_why_they_are_not():
     assert table.rows[0][3] == "ask: kubetide explain update default/web-0"
     assert table.sentence == "Pods that wait for their new requests: 3."
     lonely = after_loop(PODS[:1], [vpa()])
-    assert rows_of(lonely) == [("default/web", 1, "ReplicaSet default/web-1 has 1 live pods, required 2")]
+    assert rows_of(lonely) == [
+        (
+            "default/web",
+            1,
+            "ReplicaSet default/web-1 has 1 live pod, required 2; for fewer set updatePolicy.minReplicas of the VPA, or --min-replicas where it sets none",
+        )
+    ]
     assert UPDATER.holds(lonely) == ()
 
 

@@ -23,7 +23,7 @@ _SENTENCES: Final = {
     "VpaWithoutTarget": "the VPA selects no pods: {detail}",
     "InPlaceGateOff": "update mode InPlace needs the feature gate InPlace",
     "NoController": "no controller would replace the pod",
-    "TooFewReplicas": "{detail}",
+    "TooFewReplicas": "{detail}; for fewer set updatePolicy.minReplicas of the VPA, or --min-replicas where it sets none",
     "ReplicasUnknown": "{detail}: how many of its pods may be down is unknown",
     "NoBudget": "as many replicas are down or being changed as eviction-tolerance allows",
     "NoGroup": "nothing replaces the pod, its group is too small, or the size of its group is unknown",

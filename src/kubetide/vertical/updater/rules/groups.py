@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import IN_PLACE, IN_PLACE_OR_RECREATE, VerticalPodAutoscaler
+from kubetide.units.lists import counted
 from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.updater.settings import Settings
@@ -74,7 +75,7 @@ def groups_of(
         name = f"{controller[0]} {controller[1]}/{controller[2]}"
         too_few = len(members) < least
         if too_few and not skips and not any(map(is_boosted, members)):
-            say("TooFewReplicas", None, f"{name} has {len(members)} live pods, required {least}")
+            say("TooFewReplicas", None, f"{name} has {counted(len(members), 'live pod')}, required {least}")
             continue
         configured = _replicas(controller, len(members), workloads, settings)
         if isinstance(configured, str):
