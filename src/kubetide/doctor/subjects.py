@@ -88,11 +88,14 @@ def snapshot_of_scenario(
         world = World(scenario, clock, base=base, end=after(start, played), seed=seed, recorder=_Unrecorded())
         for notice in world.timeline.notices:
             warn(notice)
-        await world.run()
-        recommender = loops.of(RecommenderSettings)
-        return await gather(
-            world.cluster, clock.now, cloud=world.cloud, settings=settings, recommender=recommender
-        )
+        try:
+            await world.run()
+            recommender = loops.of(RecommenderSettings)
+            return await gather(
+                world.cluster, clock.now, cloud=world.cloud, settings=settings, recommender=recommender
+            )
+        finally:
+            await world.close()
 
     return run_virtual(main, start=before(start, parse_duration(scenario.warm_up)))
 

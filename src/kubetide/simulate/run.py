@@ -153,7 +153,10 @@ class _Run:
         for notice in timeline.notices:
             self._warn(notice)
         async with nullcontext() if self._beside is None else self._beside(self._world):
-            await self._world.run()
+            try:
+                await self._world.run()
+            finally:
+                await self._world.close()
 
     def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"

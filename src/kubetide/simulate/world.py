@@ -57,7 +57,7 @@ from kubetide.simulate.scenarios.build import (
 )
 from kubetide.simulate.scenarios.custom_kinds import definitions_for, stored_kinds
 from kubetide.simulate.scenarios.machines import catalogue_of, creatable_of, groups_of
-from kubetide.simulate.scenarios.notices import notices_of
+from kubetide.simulate.scenarios.notices import notices_of, of_servers
 from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
@@ -118,6 +118,8 @@ class World:
         services = services_of(scenario, self._manifests, base, seed, end)
         notices = (*dump, *notices_of(self._manifests, skipped, calls_webhooks=webhooks is not None))
         if webhooks is None:
+            if "scaledobjects" in scenario.loops:
+                notices = (*notices, *of_servers(self._manifests))
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
         self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
@@ -248,6 +250,11 @@ class World:
                 self.persisted.mark_time()
             for task in reversed(tasks):
                 task.cancel()
+
+    async def close(self) -> None:
+        """Close what the loops hold, as a process does at its end; a state that is read afterwards has no status object."""
+        for one in self.loops:
+            await one.loop.close()
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
         clock, seed = self.clock, self.seed

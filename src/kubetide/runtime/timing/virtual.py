@@ -23,7 +23,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVarTuple
+from typing import Any, Final, NoReturn, TypeVarTuple
 
 import msgspec
 
@@ -33,6 +33,9 @@ _Args = TypeVarTuple("_Args")
 
 _MOST_NAMED = 10
 _FEWEST_TO_SWEEP = 100
+
+
+NO_SOCKETS: Final = "virtual time has no sockets"
 
 
 class Stalled(KubetideError):
@@ -246,7 +249,7 @@ class VirtualLoop(IntegerTimeLoop):
         )
 
     def _no_sockets(self, *_args: object, **_named: object) -> NoReturn:
-        raise NoSocketsError("virtual time has no sockets: use run_real or run_paced to listen or to connect")
+        raise NoSocketsError(f"{NO_SOCKETS}: use run_real or run_paced to listen or to connect")
 
     add_reader = _no_sockets
     add_writer = _no_sockets

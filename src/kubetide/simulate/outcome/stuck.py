@@ -18,6 +18,7 @@ from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, SCALED_OBJECTS
 from kubetide.objects.meta import Condition, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.timetables import ScaledObject
+from kubetide.runtime.timing.virtual import NO_SOCKETS
 from kubetide.schedules import warnings
 from kubetide.schedules.state import State as TimeTables
 from kubetide.schedules.warnings import autoscalers
@@ -95,7 +96,9 @@ def _unfollowed(world: World) -> Iterator[str]:
                 yield from _warnings(key[0], "schedule", key[1:], warned)
         elif isinstance(state, ScaledObjects):
             for name, memory in sorted(state.memory.items()):
-                yield from _warnings(SCALED_OBJECTS.kind, "scaledobject", name, memory.warned)
+                # That a run asks no servers is a notice of its own.
+                warned = [text for text in memory.warned if NO_SOCKETS not in text]
+                yield from _warnings(SCALED_OBJECTS.kind, "scaledobject", name, warned)
         elif isinstance(state, ElasticWorkloads):
             for name in sorted(state.scene.workloads):
                 verdict = state.scene.verdict(name)

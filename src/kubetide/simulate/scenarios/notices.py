@@ -29,11 +29,13 @@ from kubetide.objects.kinds import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
+    SCALED_OBJECTS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
     VALIDATING_WEBHOOKS,
     Kind,
 )
+from kubetide.objects.scaled_objects import SERVERS
 from kubetide.simulate.scenarios.build import Manifests
 
 _DEVICE_REFERENCES: dict[Kind[Any], str] = {
@@ -94,6 +96,19 @@ def _of_webhooks(manifests: Manifests) -> Iterator[str]:
                 f"{kind.kind} {json['metadata'].get('name')}: left out; webhooks answer in real time, so only "
                 "`kubetide up` calls them"
             )
+
+
+def of_servers(manifests: Manifests) -> Iterator[str]:
+    """Yield a sentence for each ScaledObject with triggers that ask a server: a run in virtual time connects to none."""
+    for kind, json in manifests:
+        if kind is SCALED_OBJECTS:
+            triggers = (json.get("spec") or {}).get("triggers") or ()
+            types = {str(one.get("type")) for one in triggers}
+            if asked := sorted(types & set(SERVERS)):
+                yield (
+                    f"ScaledObject {_name(json)}: its triggers of type {' and '.join(asked)} are not followed: a run in virtual "
+                    "time has no servers; `kubetide up` asks them"
+                )
 
 
 def _pod_specs(manifests: Manifests) -> Iterator[tuple[Kind[Any], Json, Json]]:
