@@ -14,10 +14,18 @@ from kubetide.runtime.upstream.table import Flag
 from kubetide.runtime.upstream.values import read
 
 _REMOVED: Final = {
+    "configmap": "leave it out, as settings are given by flags alone",
+    "gce-expander-ephemeral-storage-support": "leave it out, as ephemeral storage always counts",
     "max-empty-bulk-delete": "give --max-scale-down-parallelism",
     "parallel-drain": "leave it out, as nodes are always drained in parallel",
+    "scale-down-delay": "give --scale-down-delay-after-add, and where needed -after-delete and -after-failure",
+    "scale-down-underutilized-time": "give --scale-down-unneeded-time",
+    "verify-unschedulable-pods": "leave it out, as pods that fit existing nodes are always passed over",
 }
-"""Flags of older versions that manifests still have, and what to do."""
+"""Flags of older versions that manifests still have, and what to do.
+
+Source: Cluster Autoscaler, flags of ``main.go`` from 0.3 on that later versions lack, and notes of releases.
+"""
 
 
 @dataclass
