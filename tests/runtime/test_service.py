@@ -13,6 +13,7 @@ from tests.vertical.custom_kinds import definition
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
 from kubetide.objects.kinds import (
+    CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
     PODS,
@@ -235,6 +236,43 @@ def test_a_refused_write_is_told_once_with_who_grants_it():
     (sentence,) = run_virtual(main, start=START)
     assert sentence.startswith('a request was refused: deployments.apps "')
     assert sentence.endswith('"default"; ClusterRole kubetide-horizontal of deploy/ grants it')
+
+
+def test_a_status_that_cannot_be_written_is_told_once_and_so_is_its_end():
+    """Whoever reads the ConfigMap would take an old state for the present; the loop itself goes on."""
+
+    class Stuck(EmbeddedCluster):
+        stuck = True
+
+        async def create(self, kind, body, **where):
+            if kind.plural == CONFIG_MAPS.plural and self.stuck:
+                raise Unavailable("etcdserver: request timed out")
+            return await super().create(kind, body, **where)
+
+    class Full(Cloud):
+        name, gpu_label = "full", ""
+
+        async def refresh(self):
+            return [NodeGroup(id="g", min_size=0, max_size=3, target_size=0, template_error="not known")]
+
+    async def main(clock):
+        world, said = World(clock), []
+        cluster = world.cluster = Stuck(world.cluster.rest.store, clock, seed=1)
+        flags = {"controllers": "nodes", "cloud-provider": "full:cloud"}
+        service = service_of(clock, cluster, said, world.usage, cloud=Full(), **flags)
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(5))
+        cluster.stuck = False
+        await clock.sleep(minutes(1))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return said
+
+    failed, end = run_virtual(main, start=START)
+    name = "kube-system/cluster-autoscaler-status"
+    assert failed.startswith(f"ConfigMap {name} cannot be written: etcdserver: request timed out; ")
+    assert end == "the status ConfigMap is written again"
 
 
 def test_a_cloud_without_groups_is_named_once_and_so_is_its_end():

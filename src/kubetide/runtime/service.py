@@ -216,6 +216,8 @@ class Service:
             self._tell_of_unread_objects()
             self._tell_of_refused_metrics()
             self._tell_of_missing_groups()
+            if (nodes := self._node_loop()) is not None:
+                self._tell("status", nodes.status_problem, "the status ConfigMap is written again")
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for entry, loop, _ in self._loops:
                 if loop.health.failures != self._failures_told.get(entry.name, 0):

@@ -231,6 +231,11 @@ class NodesController(BaseLoop):
             self._old_enough_at = old_enough_at(self._state)
         self._unchanged.ended(settled=self._status.is_settled and self._taint_latency is None)
 
+    @property
+    def status_problem(self) -> str:
+        """Why the status could not be written, as a sentence; empty if it could."""
+        return self._status.problem
+
     async def _ask_expander(self, asked: AskExpander) -> tuple[str, ...]:
         """Return the groups that the expander in a process of its own prefers. Raises CloudError."""
         tick = self._state.tick

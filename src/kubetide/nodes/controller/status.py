@@ -19,7 +19,7 @@ _KIND: Final = CONFIG_MAPS.untyped
 
 
 class StatusMap:
-    """The object ``cluster-autoscaler-status``; a write that fails is left to the next tick."""
+    """The object ``cluster-autoscaler-status``; a write that fails is left to the next tick, and ``problem`` says why."""
 
     def __init__(self, cluster: Cluster, settings: Settings) -> None:
         self._cluster = cluster
@@ -29,6 +29,8 @@ class StatusMap:
         self._learned = _Document(cluster, self._namespace, CONFIG_MAP)
         self._is_ours = settings.write_status_configmap
         self._unsaved: str | None = None
+        self.problem = ""
+        """Why the last write failed, as a sentence; empty if it did not, was withheld, or lacks a right."""
 
     @property
     def is_settled(self) -> bool:
@@ -45,8 +47,15 @@ class StatusMap:
 
     async def write(self, document: str, now: Instant) -> None:
         """Write the document; create the object if it is missing."""
-        with suppress(ApiError):
+        problem = ""
+        try:
             await self._status.write("status", document, {LAST_UPDATED_ANNOTATION: status_time(now)})
+        except (Withheld, Forbidden):
+            pass  # The guard tells of both.
+        except ApiError as error:
+            name = f"{self._namespace}/{self._name}"
+            problem = f"ConfigMap {name} cannot be written: {error}; the status in it is old until then"
+        self.problem = problem
 
     async def keep_learned(self, document: str | None, *, now: bool) -> None:
         """Write the learned machine facts to their own object; a failed write is tried again next time.
