@@ -168,6 +168,44 @@ def test_an_object_that_is_not_accepted_changes_nothing():
     assert loop.notices == []
 
 
+@pytest.mark.parametrize(
+    ("rules", "least", "size"),
+    [
+        (({"name": "off", "start": "0 22 * * *", "end": "0 6 * * *", "replicas": 0},), 8, 8),
+        (
+            (
+                {"name": "base", "at": "0 0 1 1 *", "minReplicas": 9},
+                {"name": "night", "start": "0 22 * * *", "end": "0 6 * * *", "minReplicas": 2},
+            ),
+            1,
+            9,
+        ),
+        (
+            (
+                {"name": "low", "at": "0 5 * * *", "minReplicas": 2},
+                {"name": "high", "at": "0 6 * * *", "minReplicas": 7},
+                {"name": "late", "at": "0 22 * * *", "minReplicas": 4},
+            ),
+            1,
+            7,
+        ),
+    ],
+)
+def test_a_floor_that_rises_is_announced_whatever_makes_it_rise(rules, least, size):
+    """At the end of a window the floor of points, or of the horizontal section, holds again; a lower floor before hides none."""
+    found = workload(*rules, horizontal={"minReplicas": least, "maxReplicas": 20})
+    [intent] = intents(state_of(found), Instant(START + hours(4)))
+    assert (intent.replicas, format_rfc3339(intent.due)) == (size, "2026-03-02T06:00:00Z")
+
+
+def test_a_floor_that_never_rises_is_not_announced():
+    """A rule that asks for no more than there must be anyway orders no nodes."""
+    found = workload(
+        {"name": "day", "at": "0 6 * * *", "minReplicas": 2}, horizontal={"minReplicas": 2, "maxReplicas": 9}
+    )
+    assert intents(state_of(found), START) == []
+
+
 def test_the_next_floor_is_announced_and_explained():
     """The board shows the next floor with its due time; the answer says what holds and what comes."""
     core = ALGORITHM.core()

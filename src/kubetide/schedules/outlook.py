@@ -12,7 +12,7 @@ from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Bounds, Key, Rule, Table, Target
-from kubetide.schedules.times.bounds import bounds_at, floor_of
+from kubetide.schedules.times.bounds import bounds_at, fewest, floor_of
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.schedules.times.points import followed
 from kubetide.schedules.times.windows import demand, opening
@@ -126,29 +126,53 @@ def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_w
     found: dict[Workload, Intent] = {}
     for key in sorted(state.tables):
         table = state.tables[key]
-        with_floor = MODES[table.kind].bounds or is_hpa(table.target)
-        turn = coming(state, key, now, with_floor=with_floor)
-        size = None if turn is None else _size_from(state, key, turn)
-        if turn is None or size is None:
+        is_bounds = MODES[table.kind].bounds
+        change = _next_rise(state, key, now) if is_bounds else _next_size(state, key, now)
+        if change is None:
             continue
         workload = Workload(table.target.namespace, kind_of(table.target), table.target.name)
         known = found.get(workload)
-        if known is None or turn.at < known.due:
-            why = f"{table.kind} {table.name}, rule {turn.rule.name}"
-            found[workload] = Intent(workload, size, turn.at, SOURCE, why=why)
+        if known is None or change.at < known.due:
+            why = f"{table.kind} {table.name}, {change.why}"
+            found[workload] = Intent(workload, change.replicas, change.at, SOURCE, why=why)
     return list(found.values())
 
 
-def _size_from(state: State, key: Key, turn: Turn) -> int | None:
-    """Return the fewest replicas from a turn on, of all the rules that hold then; None where the size stays."""
-    table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
-    if mode.windows:
-        return None if table.limits is None else demand(plan, table.limits, turn.at).replicas
-    if mode.bounds:
-        return bounds_at(plan, turn.at).minimum
-    if is_hpa(table.target) and turn.rule.minimum is not None:
-        return turn.rule.minimum
-    return turn.rule.size
+class _Change(NamedTuple):
+    """The fewest replicas from a time on, and the rules that say so."""
+
+    at: Instant
+    replicas: int
+    why: str
+
+
+def _next_size(state: State, key: Key, now: Instant) -> _Change | None:
+    """Return the size or the minimum of the rule that begins next; None where the size stays."""
+    table, plan = state.tables[key], state.plan(key)
+    turn = coming(state, key, now, with_floor=is_hpa(table.target))
+    if turn is None:
+        return None
+    size = turn.rule.size
+    if MODES[key[0]].windows:
+        size = None if table.limits is None else demand(plan, table.limits, turn.at).replicas
+    elif is_hpa(table.target) and turn.rule.minimum is not None:
+        size = turn.rule.minimum
+    return None if size is None else _Change(turn.at, size, f"rule {turn.rule.name}")
+
+
+def _next_rise(state: State, key: Key, now: Instant) -> _Change | None:
+    """Return the next beginning or end of a rule from which the floor is higher than before; None for none."""
+    limits, entries = state.tables[key].limits, _followed(state, key)
+    starts = (one.calendar.next(now, one.off) for one in entries if one.calendar is not None)
+    ends = (one.end.next(now) for one in entries if one.end is not None)
+    floor = fewest(bounds_at(state.plan(key), now), limits)
+    for at in sorted({one for one in (*starts, *ends) if one is not None}):
+        held = bounds_at(state.plan(key), at)
+        before, floor = floor, fewest(held, limits)
+        if floor > before:
+            rules = f"rule {', '.join(held.rules)}" if held.rules else "its own minimum"
+            return _Change(at, floor, rules)
+    return None
 
 
 def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:

@@ -95,6 +95,15 @@ def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | No
     return None if desired == current else desired
 
 
+def fewest(bounds: Bounds, limits: Limits | None) -> int:
+    """Return the fewest replicas that a workload has: where no rule names a floor, the minimum of the horizontal section."""
+    if bounds.maximum == 0:
+        return 0
+    if bounds.minimum is not None:
+        return bounds.minimum
+    return 0 if limits is None else limits.minimum
+
+
 def sizes(table: Table) -> bool:
     """Return whether the table writes the size of its target itself: with a horizontal section only from and to zero."""
     return table.limits is None or any(ceiling_of(rule) == 0 for rule in table.rules)
