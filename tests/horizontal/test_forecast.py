@@ -18,11 +18,12 @@ from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.memory import MemoryEntry, Recommendation
 from kubetide.horizontal.options.annotations import PREFIX
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
-from kubetide.horizontal.options.forecasting import intents, score_lines
+from kubetide.horizontal.options.forecasting import intents, of_targets, score_lines
 from kubetide.horizontal.reasons import VOCABULARY, reasons_of
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.rules.windows import down_window, holds_longer
 from kubetide.loop import FlagError, parse_flags
+from kubetide.plan.board import Intent, Workload
 from kubetide.units.time import Instant, after, before, hours, minutes, seconds
 
 KEY, NOW = ("default", "web"), worlds.NOW
@@ -193,6 +194,21 @@ def test_nodes_are_reported_before_pods(memory):
     assert intent.until == after(intent.due, minutes(5))
     assert intent.start == minutes(1), "the pods took a minute"
     assert intents(state_of(memory), NOW, attrgetter("kind")) == []
+
+
+@pytest.mark.parametrize(
+    ("pause", "pods", "follows"),
+    [("", 15, True), ("in", 15, True), ("out", 15, False), ("all", 15, False), ("", 0, False)],
+)
+def test_nodes_are_reported_for_pods_only_that_the_hpa_would_ask_for(memory, pause, pods, follows):
+    """Nobody makes the pods while scaling out is paused, or the target is off; what a table sizes by itself comes all the same."""
+    paused = {"pause": pause} if pause else {}
+    state = state_of(memory, pods=pods, forecast="calendar", **paused)
+    assert bool(intents(state, NOW, attrgetter("kind"))) == follows
+    minimum = Intent(Workload("default", "HorizontalPodAutoscaler", "web"), 20, NOW, "schedules")
+    assert bool(of_targets(state, [minimum], attrgetter("kind"))) == follows
+    size = msgspec.structs.replace(minimum, sizes=True)
+    assert [one.workload.kind for one in of_targets(state, [size], attrgetter("kind"))] == ["Deployment"]
 
 
 def test_a_replay_decides_the_same(memory):

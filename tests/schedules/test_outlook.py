@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.decide import absorb, decide, targets_due
 from kubetide.schedules.decision import Outcome
 from kubetide.schedules.entry import ENTRY
-from kubetide.schedules.outlook import lines, turns
+from kubetide.schedules.outlook import intents, lines, turns
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.tables import Delta, View
 from kubetide.units.time import Instant, hours, seconds
@@ -63,3 +64,38 @@ def test_the_bounds_of_an_hpa_are_named_where_a_size_stands_beside_them():
     assert explained(loop, START)[1][2].endswith("comes up (0 0 8 * * *): bounds 2 to 9")
     [(_, _, text)] = turns(loop.state, START, Instant(START + hours(24)))
     assert text == "HorizontalPodAutoscaler shop gets up (0 0 8 * * *): bounds 2 to 9"
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules", "announced"),
+    [
+        ("HorizontalPodCronscaler", {"minSize": 4, "maxSize": 9}, [(4, False)]),
+        ("HorizontalPodCronscaler", {"targetSize": 7, "maxSize": 9}, []),
+        ("CronHorizontalPodAutoscaler", {"targetSize": 7}, [(7, True)]),
+    ],
+)
+def test_what_is_announced_of_an_hpa_says_whether_its_table_sizes_the_workload(kind, rules, announced):
+    """Bounds have an effect only where the HPA acts; a job of Alibaba's kind scales the workload, too; other sizes do nothing."""
+    hpa = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    rule = {"name": "up", "schedule": "0 0 8 * * *", **rules}
+    names = ("scaleTarget", "crons") if "Cronscaler" in kind else ("scaleTargetRef", "jobs")
+    loop = Loop(table(kind, **dict(zip(names, (hpa, [rule]), strict=True))))
+    loop.look(START)
+    assert [(one.replicas, one.sizes) for one in intents(loop.state, START)] == announced
+
+
+def test_the_floor_of_a_horizontal_section_is_announced_to_its_autoscaler():
+    """It raises the replicas, unless it is paused or its target off; with a rule of no replicas the table makes the way back."""
+    spec = {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "horizontal": {"minReplicas": 2, "maxReplicas": 9},
+    }
+    up = {"name": "up", "at": "0 8 * * *", "minReplicas": 5}
+    accepted = {"conditions": [{"type": "Accepted", "status": "True"}]}
+    found = []
+    for night in ({"minReplicas": 3}, {"replicas": 0}):
+        rules = [up, {"name": "night", "at": "0 22 * * *", **night}]
+        loop = Loop(table("ElasticWorkload", status=accepted, schedule={"rules": rules}, **spec))
+        loop.look(START)
+        found += [(one.workload.kind, one.workload.name, one.sizes) for one in intents(loop.state, START)]
+    assert found == [("HorizontalPodAutoscaler", "shop", False), ("Deployment", "web", True)]

@@ -29,6 +29,7 @@ class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
         until: When the request ends for replicas that do not exist by then; None for no end.
         start: How long a new pod takes until it serves; None where that is unknown.
         why: Where the number comes from, for people.
+        sizes: Whether the source writes the size itself, also where the workload's own autoscaler leaves it alone.
     """
 
     workload: Workload
@@ -38,6 +39,7 @@ class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
     until: Instant | None = None
     start: Duration | None = None
     why: str = ""
+    sizes: bool = False
 
 
 class Capacity(msgspec.Struct, frozen=True):

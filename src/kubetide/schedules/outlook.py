@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kubetide.explain.algorithm import StepCore
+from kubetide.objects.kinds import HPAS
 from kubetide.plan.board import Intent, Workload
 from kubetide.schedules.kinds.alibaba import is_new
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Bounds, Key, Rule, Table, Target
-from kubetide.schedules.times.bounds import bounds_at, fewest, floor_of
+from kubetide.schedules.times.bounds import bounds_at, fewest, sizes
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.schedules.times.points import followed
 from kubetide.schedules.times.windows import demand, opening
@@ -61,14 +62,14 @@ def _followed(state: State, key: Key) -> list[Entry]:
 
 
 def coming(state: State, key: Key, now: Instant, *, with_floor: bool = False) -> Turn | None:
-    """Return the rule of a table that begins next; ``with_floor``: only rules with a floor. None for none.
+    """Return the rule of a table that begins next; ``with_floor``: only rules with a floor for an HPA. None for none.
 
     Of rules that begin together it is the one that then holds.
     """
     found = []
     later = -1 if MODES[key[0]].first_only else 1
     for place, entry in enumerate(_followed(state, key)):
-        if with_floor and floor_of(entry.rule) is None:
+        if with_floor and _floor_of_hpa(entry.rule) is None:
             continue
         due = entry.calendar.next(now, entry.off) if entry.calendar is not None else None
         if due is not None:
@@ -118,7 +119,8 @@ def _as_written(target: Target) -> str:
 def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_written) -> list[Intent]:
     """Return the next change of each workload or HPA that a table sizes, with its due time.
 
-    A table of an HPA sets bounds: the fewest replicas from then on. Which workload that is, the HPA's own loop knows.
+    A table of an HPA sets bounds: the fewest replicas from then on. Which workload that is, the HPA's own loop knows, and
+    whether the HPA follows. The same holds for a horizontal section, whose HPA has the name of the object.
 
     Args:
         kind_of: Returns the kind of a target as the cluster writes it, for others who look for it.
@@ -131,19 +133,24 @@ def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_w
         if change is None:
             continue
         workload = Workload(table.target.namespace, kind_of(table.target), table.target.name)
+        if is_bounds and table.limits is not None and not sizes(table):
+            workload = Workload(table.namespace, HPAS.kind, table.name)
         known = found.get(workload)
         if known is None or change.at < known.due:
             why = f"{table.kind} {table.name}, {change.why}"
-            found[workload] = Intent(workload, change.replicas, change.at, SOURCE, why=why)
+            found[workload] = Intent(
+                workload, change.replicas, change.at, SOURCE, why=why, sizes=change.by_itself
+            )
     return list(found.values())
 
 
 class _Change(NamedTuple):
-    """The fewest replicas from a time on, and the rules that say so."""
+    """The fewest replicas from a time on, the rules that say so, and whether the table writes the size."""
 
     at: Instant
     replicas: int
     why: str
+    by_itself: bool = True
 
 
 def _next_size(state: State, key: Key, now: Instant) -> _Change | None:
@@ -152,17 +159,24 @@ def _next_size(state: State, key: Key, now: Instant) -> _Change | None:
     turn = coming(state, key, now, with_floor=is_hpa(table.target))
     if turn is None:
         return None
-    size = turn.rule.size
+    size, by_itself = turn.rule.size, True
     if MODES[key[0]].windows:
         size = None if table.limits is None else demand(plan, table.limits, turn.at).replicas
-    elif is_hpa(table.target) and turn.rule.minimum is not None:
-        size = turn.rule.minimum
-    return None if size is None else _Change(turn.at, size, f"rule {turn.rule.name}")
+    elif is_hpa(table.target):
+        size, by_itself = _floor_of_hpa(turn.rule), turn.rule.minimum is None
+    return None if size is None else _Change(turn.at, size, f"rule {turn.rule.name}", by_itself)
+
+
+def _floor_of_hpa(rule: Rule) -> int | None:
+    """Return the fewest replicas that a rule asks for by an HPA: beside bounds a size has no effect."""
+    has_bounds = rule.minimum is not None or rule.maximum is not None
+    return rule.minimum if has_bounds else rule.size
 
 
 def _next_rise(state: State, key: Key, now: Instant) -> _Change | None:
     """Return the next beginning or end of a rule from which the floor is higher than before; None for none."""
-    limits, entries = state.tables[key].limits, _followed(state, key)
+    table, entries = state.tables[key], _followed(state, key)
+    limits = table.limits
     starts = (one.calendar.next(now, one.off) for one in entries if one.calendar is not None)
     ends = (one.end.next(now) for one in entries if one.end is not None)
     floor = fewest(bounds_at(state.plan(key), now), limits)
@@ -171,7 +185,7 @@ def _next_rise(state: State, key: Key, now: Instant) -> _Change | None:
         before, floor = floor, fewest(held, limits)
         if floor > before:
             rules = f"rule {', '.join(held.rules)}" if held.rules else "its own minimum"
-            return _Change(at, floor, rules)
+            return _Change(at, floor, rules, limits is None or sizes(table))
     return None
 
 

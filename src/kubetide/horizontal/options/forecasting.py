@@ -19,7 +19,8 @@ from kubetide.horizontal.decision import Grounds, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import PodView, ScaleView
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tally
-from kubetide.horizontal.options.annotations import CALENDAR
+from kubetide.horizontal.options.annotations import ALL, CALENDAR, OUT
+from kubetide.horizontal.rules.bounds import metrics_decide
 from kubetide.horizontal.rules.limits import Limited
 from kubetide.horizontal.rules.metric_facts import pods_of
 from kubetide.objects.meta import Key
@@ -181,13 +182,15 @@ def why_of(ahead: Ahead) -> str:
 def intents(state: State, now: Instant, kind_of: Callable[[Autoscaler], str]) -> list[Intent]:
     """Return the replicas that nodes must be ready for, with due times, in order of workload.
 
+    An HPA that does not scale out asks for none.
+
     Args:
         kind_of: Returns the kind of an HPA's target as the cluster writes it.
     """
     found = []
     for key in sorted(state.forecasts.keys()):
         spec, ahead = state.specs.get(key), state.forecasts.ahead(key, now)
-        if spec is None or not ahead.nodes:
+        if spec is None or not ahead.nodes or not _scales_out(state, spec):
             continue
         workload = Workload(key[0], kind_of(spec), spec.target)
         replicas = min(ahead.nodes, spec.maximum)
@@ -214,18 +217,30 @@ def pod_start(state: State, key: Key) -> Duration | None:
 
 
 def of_targets(state: State, intents: Sequence[Intent], kind_of: Callable[[Autoscaler], str]) -> list[Intent]:
-    """Return intents about HPAs as intents about their targets; ``kind_of`` as in ``intents``."""
+    """Return intents about HPAs as intents about their targets; ``kind_of`` as in ``intents``.
+
+    Those of bounds are left out for an HPA that does not scale out.
+    """
     found = []
     for intent in intents:
         if intent.workload.kind != "HorizontalPodAutoscaler":
             continue
         key = intent.workload.namespace, intent.workload.name
         spec = state.specs.get(key)
-        if spec is None:
+        if spec is None or not (intent.sizes or _scales_out(state, spec)):
             continue
         workload = Workload(key[0], kind_of(spec), spec.target)
         found.append(replace(intent, workload=workload, source=OF_HPA, start=pod_start(state, key)))
     return found
+
+
+def _scales_out(state: State, spec: Autoscaler) -> bool:
+    """Return whether the HPA can ask for more pods: scaling out is not paused, and its target not off."""
+    if spec.options.pause in (ALL, OUT):
+        return False
+    scale = state.scales.get(spec.key)
+    is_off = scale is not None and not scale.error and scale.spec_replicas == 0
+    return not is_off or metrics_decide(state, spec, 0)
 
 
 def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahead, tuple[str, str]]]:
