@@ -67,8 +67,10 @@ class Board:
         self._capacity: dict[Workload, Capacity] = {}
         self.asks_sizes = False
         """Whether somebody reads ``sizes``; they are not worked out else."""
+        self.tells_sizes = False
+        """Whether a loop of the process sets ``sizes``, sooner or later."""
         self.sizes: tuple[NodeSize, ...] = ()
-        """Of the node groups that may grow, ordered, each once."""
+        """Of the node groups that may grow, ordered, each once; none until they are known."""
 
     def announce(self, intent: Intent) -> None:
         """Set an intent, replacing the same source's earlier one."""

@@ -12,7 +12,9 @@ from kubetide.units.quantity import milli, whole
 from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
-from kubetide.vertical.recommender.explain import explain
+from kubetide.vertical.recommender.explain import explain, explain_vpa
+from kubetide.vertical.recommender.facts.views import StatusView
+from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.targets.fitting import fit_of
 
 GIB = 1 << 30
@@ -48,6 +50,24 @@ def test_the_containers_of_a_pod_fit_a_node_together():
     assert targets(held, "uncapped_target") == targets(free, "uncapped_target")
     said = "\n".join(explain(held.state, *WEB, "app"))
     assert "the containers of the pod together must fit a new node, which has 3800m CPU and 14Gi left" in said
+
+
+def test_a_recommendation_stays_as_it_is_until_node_sizes_are_known():
+    """After a restart the cloud may not answer for a while: targets that no node has room for must not be written meanwhile."""
+    before = used(APP, LOG, sizes=(SMALL,))
+    run = Run(Settings(fit_node_groups=True))
+    mine = vpa()
+    stored = StatusView(*WEB, before.status())
+    pods = [pod(containers=("app", "log"))]
+    run.tick(APP, LOG, vpas=[mine], pods=pods, statuses=[stored])
+    assert targets(run) == targets(before)
+    assert explain_vpa(run.state, *WEB)[0].startswith("Its recommendation stays as it is")
+    run.tick(APP, LOG, sizes=(BIG,))
+    assert sum(cpu for cpu, _ in targets(run).values()) > SMALL.cpu_milli
+
+    fresh = Run(Settings(fit_node_groups=True))
+    fresh.tick(APP, LOG, vpas=[mine], pods=pods)
+    assert fresh.status().recommendation.container_recommendations is None
 
 
 def test_what_fits_is_left_alone_and_a_minimum_of_a_policy_wins():

@@ -104,6 +104,8 @@ class NodesController(BaseLoop):
         self._clock = clock
         self._recorder = recorder
         self._board = board
+        if board is not None:
+            board.tells_sizes = True
         self._state = State(
             replace(
                 settings,

@@ -26,7 +26,7 @@ from kubetide.vertical.recommender.facts.members import Stored, Vpa, encode_stat
 from kubetide.vertical.recommender.facts.views import CheckpointView
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.conditions import FETCHING_HISTORY, conditions_of, is_true
-from kubetide.vertical.recommender.targets.statuses import recommendations, says_the_same
+from kubetide.vertical.recommender.targets.statuses import awaits_sizes, recommendations, says_the_same
 from kubetide.vertical.recommender.usage.checkpoints import checkpoints_of
 
 __all__ = ["absorb", "checkpoints", "decide"]
@@ -58,7 +58,12 @@ def decide(state: State, now: Instant) -> Commands:
 def _statuses(state: State, vpas: Sequence[Vpa], now: Instant) -> Iterator[StatusWrite]:
     for begin in range(0, len(vpas), _AT_ONCE):
         some = vpas[begin : begin + _AT_ONCE]
-        for vpa, recommendation in zip(some, recommendations(state, some), strict=True):
+        made = (
+            [one.stored.read().recommendation or PodRecommendation() for one in some]
+            if awaits_sizes(state)
+            else recommendations(state, some)
+        )
+        for vpa, recommendation in zip(some, made, strict=True):
             status = _status(state, vpa, recommendation, now)
             encoded = encode_status(status)
             old = vpa.stored

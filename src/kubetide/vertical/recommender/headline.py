@@ -33,7 +33,9 @@ def headline(containers: ReasonsByContainer, problem: str, use: Sequence[str]) -
     amounts = [f"{text} for {name}" for name, reasons in containers.items() if (text := _amounts(reasons))]
     holds = [hold for name, reasons in containers.items() for hold in _holds(name, reasons)]
     nothing = "its policies control no resource" if containers else "no pods match it"
-    if problem or not amounts:
+    if not problem and any(one.code == "SizesUnknown" for reasons in containers.values() for one in reasons):
+        first = "Its recommendation stays as it is: targets must fit new nodes, and what they have left is not known yet."
+    elif problem or not amounts:
         first = f"It recommends nothing: {problem or _joined(holds) or nothing}."
     else:
         first = f"It recommends {_joined(amounts)}: {_joined(holds) or 'nothing holds it back'}."

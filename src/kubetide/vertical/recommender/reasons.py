@@ -29,13 +29,14 @@ from kubetide.vertical.recommender.targets.estimate import (
 from kubetide.vertical.recommender.targets.fitting import Fit
 from kubetide.vertical.recommender.targets.floors import Floor
 from kubetide.vertical.recommender.targets.rendering import NO_CAP, Caps, caps_of
-from kubetide.vertical.recommender.targets.statuses import fit_of_vpa
+from kubetide.vertical.recommender.targets.statuses import awaits_sizes, fit_of_vpa
 from kubetide.vertical.recommender.usage.histograms import NEVER
 from kubetide.vertical.resources.policies import container_policy
 
 VOCABULARY = Vocabulary(
     {
         "TargetUnusable": "{subject}: {problem}",
+        "SizesUnknown": "{subject}: what new nodes have left is not known yet, and targets must fit them: the recommendation stays as it is",
         "NoPods": "{subject}: " + NO_PODS_MESSAGE.lower(),
         "ContainerOff": "{subject}: the policy of the container is Off",
         "LeftToHpa": "{subject}: {resource}: HorizontalPodAutoscaler {hpa} scales on its utilization, so it is left alone",
@@ -75,6 +76,8 @@ def reasons_of(state: State, vpa: Vpa, container: str) -> tuple[Reason, ...]:
     say = VOCABULARY.reason
     if vpa.view.target.problem:
         return (say("TargetUnusable", subject, problem=vpa.view.target.problem),)
+    if awaits_sizes(state):
+        return (say("SizesUnknown", subject),)
     cells = dict(state.cells_of(vpa))
     if container not in cells:
         return (say("NoPods", subject),)

@@ -121,6 +121,11 @@ def _found(
     return found
 
 
+def awaits_sizes(state: State) -> bool:
+    """Return whether targets must fit nodes of which nothing is known yet: then each VPA's recommendation stays as it is."""
+    return state.settings.fit_node_groups and not state.sizes
+
+
 def fit_of_vpa(state: State, vpa: Vpa) -> Fit | None:
     """Return the factors that lower the targets of a VPA's containers to fit a new node; None for none."""
     if not state.sizes:
