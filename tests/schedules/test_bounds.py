@@ -172,6 +172,7 @@ def test_an_object_that_is_not_accepted_changes_nothing():
     ("rules", "least", "size"),
     [
         (({"name": "off", "start": "0 22 * * *", "end": "0 6 * * *", "replicas": 0},), 8, 8),
+        (({"name": "few", "start": "0 22 * * *", "end": "0 6 * * *", "maxReplicas": 3},), 8, 8),
         (
             (
                 {"name": "base", "at": "0 0 1 1 *", "minReplicas": 9},

@@ -96,12 +96,14 @@ def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | No
 
 
 def fewest(bounds: Bounds, limits: Limits | None) -> int:
-    """Return the fewest replicas that a workload has: where no rule names a floor, the minimum of the horizontal section."""
-    if bounds.maximum == 0:
-        return 0
+    """Return the fewest replicas that a workload has: where no rule names a floor, the minimum of the horizontal section.
+
+    That gives way to a ceiling below it.
+    """
     if bounds.minimum is not None:
         return bounds.minimum
-    return 0 if limits is None else limits.minimum
+    least = 0 if limits is None else limits.minimum
+    return least if bounds.maximum is None else min(least, bounds.maximum)
 
 
 def sizes(table: Table) -> bool:
