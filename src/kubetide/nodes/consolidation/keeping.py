@@ -72,12 +72,19 @@ def keep_back(state: State, plan: Plan, now: Instant) -> None:
 
 
 def within_disruption_budgets(state: State, plan: Plan, now: Instant) -> None:
-    """Take the nodes over a budget out of a plan; the empty ones that stay in it count for those that are drained."""
+    """Take the nodes over a budget out of a plan; the empty ones that stay in it count for those that are drained.
+
+    A node that is not ready is disrupted already: it goes whatever the budgets say. Else a node that is lost for good would
+    use up its own budget, and nothing would ever go.
+    """
+    planned = 0
     for reason, nodes in (("Empty", plan.empty), ("Underutilized", plan.drain)):
-        left = left_of_budget(state, reason, now, planned=len(plan.empty) if nodes is plan.drain else 0)
+        left = left_of_budget(state, reason, now, planned=planned)
+        ready = [one for one in nodes if not state.health(one.node).unready]
         if left is not None:
             detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
-            _drop(plan, list(nodes[left:]), BUDGET, detail)
+            _drop(plan, ready[left:], BUDGET, detail)
+        planned += len(ready[:left])
 
 
 def left_of_budget(state: State, reason: str, now: Instant, *, planned: int = 0) -> int | None:
