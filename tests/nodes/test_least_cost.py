@@ -222,6 +222,18 @@ def test_similar_groups_share_the_increase():
     assert tried.increases() == {"a": 2, "b": 2}
 
 
+@pytest.mark.parametrize("others", [0, 2])
+def test_pods_bound_to_a_zone_get_a_node_of_a_similar_group(others):
+    """Groups that could share an increase are offered apart where one of them alone takes some of the pods."""
+    groups = [sized(zone, 4, 16, 0.2, labels={ZONE: zone}) for zone in ("a", "b", "c")]
+    bound = pods("x", 2, cpu="3", of="x", spec={"nodeSelector": {ZONE: "b"}})
+    free = pods("y", others, cpu="3", of="y")
+    tried = world(*groups, demand=[*bound, *free], balance_similar_node_groups=True)
+    increases = tried.increases()
+    assert increases["b"] >= 2
+    assert sum(increases.values()) == 2 + others
+
+
 def test_a_group_that_grows_to_its_maximum_only_is_bought_whole():
     """A group with all-or-nothing sizes serves pods that no other takes, with all its nodes."""
     whole = sized("tpu", 8, 32, 1.0, maximum=3, options=GroupOptions(zero_or_max_node_scaling=True))

@@ -52,7 +52,10 @@ class Buying:
                 self.accepted[number] = accepted
 
     def _offers(self) -> dict[str, Offer]:
-        """Return the groups that are offered; similar ones of the same price are one offer."""
+        """Return the groups that are offered; similar ones of the same price that take the same pods are one offer.
+
+        One that takes more, such as pods bound to its zone, is an offer of its own: else nobody would offer it for these.
+        """
         tick = self.tick
         found: dict[str, Offer] = {}
         shared: dict[str, None] = {}
@@ -64,7 +67,9 @@ class Buying:
             similar = tuple(
                 one
                 for one in similar_groups(self.state, tick, group)
-                if self.state.groups[one].price_per_hour == group.price_per_hour and one not in shared
+                if self.state.groups[one].price_per_hour == group.price_per_hour
+                and one not in shared
+                and all((one in each.accepted) == (group_id in each.accepted) for each in tick.verdicts)
             )
             shared.update(dict.fromkeys((group_id, *similar)))
             sizes = [group, *(self.state.groups[one] for one in similar)]
