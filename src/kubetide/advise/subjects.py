@@ -143,6 +143,7 @@ def report_of_scenario(scenario: Scenario, terms: Terms, *, base: Path, seed: in
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
+            await world.close()
         found = await _Found.of(world.cluster, terms.namespace)
         source = f"scenario {scenario.name}, {format_duration(duration)}, seed {seed}"
         return found.report(log, loops.of(Settings), terms, clock.now(), source)
