@@ -69,8 +69,8 @@ class Board:
         """Whether somebody reads ``sizes``; they are not worked out else."""
         self.tells_sizes = False
         """Whether a loop of the process sets ``sizes``, sooner or later."""
-        self.sizes: tuple[NodeSize, ...] = ()
-        """Of the node groups that may grow, ordered, each once; none until they are known."""
+        self.sizes: tuple[NodeSize, ...] | None = None
+        """Of the node groups that may grow, ordered, each once; None until they are known."""
 
     def announce(self, intent: Intent) -> None:
         """Set an intent, replacing the same source's earlier one."""

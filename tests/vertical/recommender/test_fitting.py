@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.vertical.recommender.running import WEB, Run, pod, vpa
 
 from kubetide.objects.vpa import ContainerPolicy, ResourcePolicy
-from kubetide.plan.board import NodeSize
+from kubetide.plan.board import Board, NodeSize
 from kubetide.units.quantity import milli, whole
 from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.delta import Delta
@@ -15,7 +15,7 @@ from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain, explain_vpa
 from kubetide.vertical.recommender.facts.views import StatusView
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.targets.fitting import fit_of
+from kubetide.vertical.recommender.targets.fitting import fit_of, sizes_to_fit
 
 GIB = 1 << 30
 SMALL, BIG = NodeSize(1900, 6 * GIB), NodeSize(3800, 14 * GIB)
@@ -68,6 +68,19 @@ def test_a_recommendation_stays_as_it_is_until_node_sizes_are_known():
     fresh = Run(Settings(fit_node_groups=True))
     fresh.tick(APP, LOG, vpas=[mine], pods=pods)
     assert fresh.status().recommendation.container_recommendations is None
+
+
+def test_only_a_node_loop_that_has_not_spoken_yet_is_waited_for():
+    """Without a node loop, and without groups whose nodes are known, nothing is limited, and nothing waits."""
+    board, alone = Board(), Board()
+    board.tells_sizes = True
+    assert sizes_to_fit(board) == ()
+    board.sizes = (SMALL,)
+    assert sizes_to_fit(board) == (SMALL,)
+    board.sizes = ()
+    for nothing_known in (board, alone, None):
+        assert fit_of(1 << 40, 1 << 60, sizes_to_fit(nothing_known)) is None
+        assert sizes_to_fit(nothing_known)
 
 
 def test_what_fits_is_left_alone_and_a_minimum_of_a_policy_wins():

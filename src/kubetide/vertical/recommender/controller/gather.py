@@ -10,7 +10,7 @@ from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
-from kubetide.plan.board import Board, NodeSize
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
@@ -35,10 +35,10 @@ from kubetide.vertical.recommender.facts.views import (
     vpa_view,
 )
 from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets.fitting import sizes_to_fit
 from kubetide.vertical.series import Steps
 from kubetide.watching import Informer
 
-_ENDLESS = 1 << 62
 _MOST_OOMS = 5000
 """So many are held between two passes, as upstream's; more of them are lost, and counted."""
 
@@ -133,16 +133,8 @@ class Gatherer:
             gone_pods=[key for key, pod in sorted(pods.items()) if pod is None],
             samples=samples,
             ooms=ooms,
-            sizes=self._sizes(state),
+            sizes=sizes_to_fit(self._board) if state.settings.fit_node_groups else (),
         )
-
-    def _sizes(self, state: State) -> tuple[NodeSize, ...]:
-        """Return what new nodes have left; none until that is known, and a node without an end where nobody will say it."""
-        if not state.settings.fit_node_groups:
-            return ()
-        if self._board is None or not self._board.tells_sizes:
-            return (NodeSize(_ENDLESS, _ENDLESS),)
-        return self._board.sizes
 
     async def _take_vpas(self, state: State) -> tuple[list[VpaView], list[StatusView], list[Key]]:
         """Return changed VPAs and statuses; a VPA changes with its target, too."""

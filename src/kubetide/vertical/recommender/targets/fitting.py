@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubetide.plan.board import NodeSize
+from kubetide.plan.board import Board, NodeSize
 from kubetide.units.vectors import Int64Vector
+
+_ENDLESS: Final = NodeSize(1 << 62, 1 << 62)
+"""A node that holds whatever is recommended."""
 
 
 class Fit(NamedTuple):
@@ -23,6 +26,16 @@ class Fit(NamedTuple):
     cpu: float
     memory: float
     size: NodeSize
+
+
+def sizes_to_fit(board: Board | None) -> tuple[NodeSize, ...]:
+    """Return what new nodes have left; none while the node loop has not said it yet.
+
+    Where no node loop is in the process, or no group makes nodes of known size, it is a node that holds everything.
+    """
+    sizes = None if board is None else board.sizes
+    is_to_come = board is not None and board.tells_sizes and sizes is None
+    return sizes or (() if is_to_come else (_ENDLESS,))
 
 
 def fit_of(cpu_milli: int, memory_bytes: int, sizes: Sequence[NodeSize]) -> Fit | None:
