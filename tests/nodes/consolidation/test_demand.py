@@ -111,6 +111,9 @@ def test_a_lost_node_goes_although_it_uses_up_the_budget():
     made = Fleet([priced("a", 4, 0.2)], {"a": [[3000], [], []]}, consolidation_budgets="nodes=10%", **times)
     made.apply(nodes=[frozen.node("a-1", cpu="4", memory="64Gi", ready=False, labels={"kind": "a"})])
     assert made.run(minutes(19)).kinds() == {"a": 3}
+    assert explain_node(made.state, "a-2", made.now).sentence.endswith(
+        "the budgets let 0 nodes more go for the reason Empty (--consolidation-budgets), beside 1 that goes or is not ready"
+    )
     assert made.run(minutes(5)).kinds() == {"a": 1}
 
 

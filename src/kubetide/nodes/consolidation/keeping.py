@@ -81,8 +81,10 @@ def within_disruption_budgets(state: State, plan: Plan, now: Instant) -> None:
     for reason, nodes in (("Empty", plan.empty), ("Underutilized", plan.drain)):
         left = left_of_budget(state, reason, now, planned=planned)
         ready = [one for one in nodes if not state.health(one.node).unready]
-        if left is not None:
+        if left is not None and len(ready) > left:
             detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
+            if (gone := len(_disrupted(state, _budgeted(state)))) > 0:
+                detail += f", beside {gone} that {'goes or is' if gone == 1 else 'go or are'} not ready"
             _drop(plan, ready[left:], BUDGET, detail)
         planned += len(ready[:left])
 
@@ -95,12 +97,22 @@ def left_of_budget(state: State, reason: str, now: Instant, *, planned: int = 0)
     budgets = parse_budgets(state.settings.consolidation_budgets)
     if not budgets:
         return None
+    nodes = _budgeted(state)
+    disrupted = planned + len(_disrupted(state, nodes))
+    return allowed(budgets, reason, nodes=len(nodes), disrupted=disrupted, now=now)
+
+
+def _budgeted(state: State) -> list[str]:
+    """Return the nodes of groups that have started."""
     views = () if state.tick is None else state.tick.view.groups.values()
     starting = {name for view in views for name in view.counts.not_started}
-    nodes = [name for name in state.nodes if state.group_of(name) is not None and name not in starting]
+    return [name for name in state.nodes if state.group_of(name) is not None and name not in starting]
+
+
+def _disrupted(state: State, nodes: Iterable[str]) -> list[str]:
+    """Return the nodes that are on their way out or not ready."""
     deletions = state.memory.scale_down.deletions
-    disrupted = planned + sum(name in deletions or bool(state.health(name).unready) for name in nodes)
-    return allowed(budgets, reason, nodes=len(nodes), disrupted=disrupted, now=now)
+    return [name for name in nodes if name in deletions or state.health(name).unready]
 
 
 def _all(plan: Plan) -> list[Removable]:
