@@ -10,9 +10,9 @@ import msgspec
 
 from kubetide.cluster.refusals import UNREADABLE, error_of_status
 from kubetide.objects.base import json_name
-from kubetide.objects.kinds import Kind, may_be_unread
+from kubetide.objects.kinds import Kind, may_be_unreadable
 from kubetide.objects.meta import ObjectMeta
-from kubetide.ports.cluster import EventType, Unread, WatchEvent, field_problem
+from kubetide.ports.cluster import EventType, UnreadableObject, WatchEvent, field_problem
 from kubetide.ports.errors import InternalError
 
 T = TypeVar("T")
@@ -95,23 +95,23 @@ def decode(model: type[T], body: bytes) -> T:
         raise InternalError(f"the server's answer cannot be read: {error}") from error
 
 
-def decode_list(kind: Kind[T], body: bytes) -> tuple[ObjectList[T], Sequence[Unread]]:
+def decode_list(kind: Kind[T], body: bytes) -> tuple[ObjectList[T], Sequence[UnreadableObject]]:
     """Read a list, and which of its items cannot be read; items get the types that servers leave out.
 
     Raises InternalError.
     """
     model: Any = kind.model
-    unread: list[Unread] = []
+    unread: list[UnreadableObject] = []
     try:
         found = cast("ObjectList[T]", decode(ObjectList[model], body))
     except InternalError:
-        if not may_be_unread(kind):
+        if not may_be_unreadable(kind):
             raise
         parts = decode(ObjectList[msgspec.Raw], body)
         items: list[Any] = []
         for part in parts.items or ():
             one = _read_or_unread(kind, part)
-            (unread if isinstance(one, Unread) else items).append(one)
+            (unread if isinstance(one, UnreadableObject) else items).append(one)
         found = ObjectList(parts.metadata, tuple(items))
     for item in found.items or ():
         _name_type(kind, item)
@@ -140,10 +140,10 @@ def decode_event(line: bytes, kind: Kind[T]) -> tuple[WatchEvent[T], bool]:
                 return WatchEvent("BOOKMARK", None, mark.resource_version, "", ""), ends
             said, found = event.type, decoder_of(kind.model).decode(event.object)
     except UNREADABLE as error:
-        if not may_be_unread(kind):
+        if not may_be_unreadable(kind):
             raise InternalError(f"an event of a watch cannot be read: {error}") from error
         said, found = _unread_event(line, kind)
-    if not isinstance(found, dict | Unread):
+    if not isinstance(found, dict | UnreadableObject):
         for field in ("api_version", "kind"):
             _set(found, field, intern(getattr(found, field)))
     meta = _meta_of(found)
@@ -160,11 +160,11 @@ def _unread_event(line: bytes, kind: Kind[Any]) -> tuple[str, Any]:
 
 
 def _read_or_unread(kind: Kind[Any], raw: msgspec.Raw) -> Any:
-    """Read an object, or ``Unread`` in its place. Raises InternalError for one whose metadata cannot be read either, or names nothing."""
+    """Read an object, or ``UnreadableObject`` in its place. Raises InternalError for one whose metadata cannot be read either, or names nothing."""
     try:
         return decoder_of(kind.model).decode(raw)
     except UNREADABLE as error:
-        return Unread(_meta_of(decode(_Identified, bytes(raw))), field_problem(error))
+        return UnreadableObject(_meta_of(decode(_Identified, bytes(raw))), field_problem(error))
 
 
 def _meta_of(item: Any) -> ObjectMeta:

@@ -19,7 +19,7 @@ from kubetide.cluster.transport import JSON, Asked, Transport
 from kubetide.objects.kinds import Kind
 from kubetide.objects.protobuf import MAGIC, MEDIA_TYPE, PROTOBUF_OR_JSON
 from kubetide.objects.sharing import shared
-from kubetide.ports.cluster import Listing, Unread, WatchEvent
+from kubetide.ports.cluster import Listing, UnreadableObject, WatchEvent
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Invalid, MethodNotAllowed, Unavailable
 from kubetide.units.seeds import uniform
 from kubetide.units.time import Duration, seconds
@@ -59,7 +59,7 @@ class _Form(NamedTuple):
     def trimmed(self, one: bytes, kind: Kind[Any]) -> WatchEvent[Any]:
         """Read an event with its object reduced."""
         event = self.event(one, kind)[0]
-        if self.keep is None or event.object is None or isinstance(event.object, Unread):
+        if self.keep is None or event.object is None or isinstance(event.object, UnreadableObject):
             return event
         return event._replace(object=self.keep(event.object))
 
@@ -172,7 +172,7 @@ class Reader:
         self, kind: Kind[T], path: str, query: dict[str, str], keep: Callable[[T], Any] | None
     ) -> Listing[Any]:
         items: list[Any] = []
-        unread: list[Unread] = []
+        unread: list[UnreadableObject] = []
         version, token = "", ""
         while True:
             whole = {**query, "continue": token} if token else query
@@ -222,7 +222,7 @@ class Reader:
     ) -> tuple[Listing[Any], Sequence[WatchEvent[Any]]]:
         """Read the objects that a watch begins with; return them, and the events behind them."""
         items: list[tuple[str, str, Any]] = []
-        unread: list[Unread] = []
+        unread: list[UnreadableObject] = []
         taken, is_long = 0, False
         while True:
             piece = await stream.read(_INITIAL_PATIENCE)
@@ -246,7 +246,7 @@ class Reader:
                     ), later
                 if event.type != "ADDED" or event.object is None:
                     raise _NotStreamedError  # these are changes: the server did not understand the question
-                if isinstance(event.object, Unread):
+                if isinstance(event.object, UnreadableObject):
                     unread.append(event.object)
                     continue
                 trimmed = event.object if form.keep is None else form.keep(event.object)
@@ -273,8 +273,8 @@ class Reader:
 
     def _read_list(
         self, kind: Kind[T], body: bytes, keep: Callable[[T], Any] | None
-    ) -> tuple[ObjectList[Any], Sequence[Unread]]:
-        unread: Sequence[Unread] = ()
+    ) -> tuple[ObjectList[Any], Sequence[UnreadableObject]]:
+        unread: Sequence[UnreadableObject] = ()
         if self._codec is not None and body.startswith(MAGIC):
             found = self._codec.decode_list(kind, body)
         else:

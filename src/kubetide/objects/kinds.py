@@ -484,7 +484,7 @@ _CUSTOM_GROUPS = frozenset(
 )
 
 
-def may_be_unread(kind: Kind[Any]) -> bool:
+def may_be_unreadable(kind: Kind[Any]) -> bool:
     """Return whether a server may hold objects of a kind that cannot be read as its type.
 
     Of built-in kinds it checks the fields itself. Of custom ones a CustomResourceDefinition does, which may be older or

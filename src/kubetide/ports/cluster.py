@@ -27,7 +27,7 @@ PatchType = Literal["merge", "json", "strategic"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
-class Unread(NamedTuple):
+class UnreadableObject(NamedTuple):
     """An object whose fields have other types than its kind's, where only a CustomResourceDefinition checks these.
 
     ``problem`` names the field, what was expected, and what was found.
@@ -38,7 +38,7 @@ class Unread(NamedTuple):
 
 
 def field_problem(error: Exception) -> str:
-    """Return the problem of an ``Unread``, given why it cannot be read: where, what is expected there, and what is there."""
+    """Return the problem of an ``UnreadableObject``, given why it cannot be read: where, what is expected there, and what is there."""
     said, _, place = str(error).replace("`", "").partition(" - at $")
     said = said.replace("Expected", "expected", 1)
     return f"{place.strip('.')}: {said}" if place else said
@@ -52,17 +52,17 @@ class Listing(NamedTuple, Generic[T]):
 
     items: Sequence[T]
     resource_version: str
-    unread: Sequence[Unread] = ()
+    unread: Sequence[UnreadableObject] = ()
 
 
 class WatchEvent(NamedTuple, Generic[T]):
     """One change. ``DELETED`` carries the last state; ``BOOKMARK`` only a version, object None.
 
-    An object that cannot be read comes as ``Unread``.
+    An object that cannot be read comes as ``UnreadableObject``.
     """
 
     type: EventType
-    object: T | Unread | None
+    object: T | UnreadableObject | None
     resource_version: str
     namespace: str
     name: str

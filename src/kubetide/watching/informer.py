@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster, Unread
+from kubetide.ports.cluster import Cluster, UnreadableObject
 from kubetide.units.time import Instant
 from kubetide.watching.reflector import Reflector, Relist
 from kubetide.watching.store import Feed, Keep, Store
@@ -93,7 +93,7 @@ class Informer(Generic[T]):
         return self._reflector.last_error
 
     @property
-    def unread(self) -> Mapping[Key, Unread]:
+    def unread(self) -> Mapping[Key, UnreadableObject]:
         """The objects that cannot be read; ``objects`` has the last state of each that could, if there was one."""
         return self._reflector.unread
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, Unread, WatchEvent, as_remote
+from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, UnreadableObject, WatchEvent, as_remote
 from kubetide.ports.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kubetide.units.time import Duration, Instant, seconds
 from kubetide.watching.store import Keep, Store
@@ -67,7 +67,7 @@ class Reflector:
         self.last_relist: Relist | None = None
         self.failures = 0
         self.last_error = ""
-        self.unread: dict[Key, Unread] = {}
+        self.unread: dict[Key, UnreadableObject] = {}
 
     def store(self, keep: Keep | None) -> Store[Any]:
         """Return the store of objects reduced by ``keep``, or of whole objects if another reader needs them whole.
@@ -222,7 +222,7 @@ class Reflector:
                 key = event.namespace, event.name
                 new = None if event.type == "DELETED" else event.object
                 self.unread.pop(key, None)
-                if isinstance(new, Unread):
+                if isinstance(new, UnreadableObject):
                     self.unread[key] = new
                     self._version = event.resource_version
                     continue

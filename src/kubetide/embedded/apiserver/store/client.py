@@ -21,11 +21,18 @@ from kubetide.embedded.apiserver.store.scale import SCALE
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.embedded.apiserver.store.watcher import Entry
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import PODS, Kind, as_registered, may_be_unread, version_priority
+from kubetide.objects.kinds import PODS, Kind, as_registered, may_be_unreadable, version_priority
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.workload import Scale
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Listing, PatchType, Propagation, Unread, WatchEvent, field_problem
+from kubetide.ports.cluster import (
+    Listing,
+    PatchType,
+    Propagation,
+    UnreadableObject,
+    WatchEvent,
+    field_problem,
+)
 
 T = TypeVar("T")
 
@@ -110,7 +117,7 @@ class EmbeddedCluster:
         options = Options(labels=labels, fields=fields) if labels or fields else NO_OPTIONS
         response = await self._send("list", kind, namespace, options=options)
         version, revisions = str(response.version), response.listing or ()
-        if not may_be_unread(kind):
+        if not may_be_unreadable(kind):
             return Listing([revision.read_as(kind.model) for revision in revisions], version)
         items, unread = _divided(revisions, kind)
         return Listing(items, version, unread)
@@ -257,20 +264,20 @@ def _event(entry: Entry, kind: Kind[T]) -> WatchEvent[T]:
     revision = entry.revision
     assert revision is not None, "nobody asks for bookmarks here"
     namespace, name = revision.key
-    found: T | Unread
+    found: T | UnreadableObject
     try:
         found = revision.read_as(kind.model)
     except msgspec.ValidationError as error:
-        if not may_be_unread(kind):
+        if not may_be_unreadable(kind):
             raise
         found = _unread(revision, error)
     return WatchEvent(entry.type, found, str(entry.version), namespace, name)
 
 
-def _divided(revisions: Sequence[Revision], kind: Kind[T]) -> tuple[Sequence[T], Sequence[Unread]]:
+def _divided(revisions: Sequence[Revision], kind: Kind[T]) -> tuple[Sequence[T], Sequence[UnreadableObject]]:
     """Return the objects that can be read, and the others."""
     items: list[T] = []
-    unread: list[Unread] = []
+    unread: list[UnreadableObject] = []
     for revision in revisions:
         try:
             items.append(revision.read_as(kind.model))
@@ -279,5 +286,5 @@ def _divided(revisions: Sequence[Revision], kind: Kind[T]) -> tuple[Sequence[T],
     return items, unread
 
 
-def _unread(revision: Revision, error: msgspec.ValidationError) -> Unread:
-    return Unread(msgspec.convert(revision.metadata, ObjectMeta), field_problem(error))
+def _unread(revision: Revision, error: msgspec.ValidationError) -> UnreadableObject:
+    return UnreadableObject(msgspec.convert(revision.metadata, ObjectMeta), field_problem(error))

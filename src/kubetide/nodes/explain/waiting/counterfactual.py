@@ -25,10 +25,10 @@ from kubetide.nodes.explain.waiting.group_changes import (
     in_one_group,
     larger_machine,
 )
+from kubetide.nodes.explain.waiting.inter_pod_rules import PLUGINS, Labels, relax_rules
 from kubetide.nodes.explain.waiting.limit_changes import LIMITS, GroupLimits, enforced_quotas
 from kubetide.nodes.explain.waiting.misspelt_labels import spell_selector
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
-from kubetide.nodes.explain.waiting.pod_rules import PLUGINS, Labels, relax_rules
 from kubetide.nodes.explain.waiting.supposed_templates import suppose_labels, suppose_machine
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
 from kubetide.nodes.memory import Memory

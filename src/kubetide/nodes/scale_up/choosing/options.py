@@ -23,7 +23,7 @@ from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock, may_be_tried
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.scale_up.choosing.evaluate import evaluate_templates
-from kubetide.nodes.scale_up.choosing.narrowing import (
+from kubetide.nodes.scale_up.choosing.excluded_groups import (
     asks_of_labels,
     keep_last_choices,
     keep_to_every_way,
