@@ -21,7 +21,7 @@ INVALID: Final = "InvalidTimeTable"
 """The reason of the events."""
 
 
-class Contest(NamedTuple):
+class SizeConflict(NamedTuple):
     """A table that sets the size of a workload that an autoscaler sizes, too: what is wrong, and the way out."""
 
     table: Table
@@ -68,8 +68,8 @@ def _late_jobs(table: Table, plan: Plan, progress: Progress) -> list[str]:
 
 def autoscalers(
     hpas: Iterable[HorizontalPodAutoscaler], scaled_objects: Iterable[ScaledObject]
-) -> dict[Identity, str]:
-    """Return the autoscaler of each workload that has one, as ``HorizontalPodAutoscaler shop/web``.
+) -> dict[Identity, tuple[str, str]]:
+    """Return kind and name, such as ``shop/web``, of the autoscaler of each workload that has one.
 
     An HPA that KEDA made is of its ScaledObject; one of cron triggers alone is a time table itself.
     """
@@ -79,14 +79,16 @@ def autoscalers(
         if owner is None or owner.kind != SCALED_OBJECTS.kind:
             ref, meta = hpa.spec.scale_target_ref, hpa.metadata
             target = Target(ref.api_version or "", ref.kind, meta.namespace, ref.name)
-            found[target.identity] = f"{HPAS.kind} {meta.namespace}/{meta.name}"
+            found[target.identity] = HPAS.kind, f"{meta.namespace}/{meta.name}"
     for one in filter(needs_hpa, scaled_objects):
         target = MODES[SCALED_OBJECTS.kind].read(one).target
-        found[target.identity] = f"{SCALED_OBJECTS.kind} {one.metadata.namespace}/{one.metadata.name}"
+        found[target.identity] = SCALED_OBJECTS.kind, f"{one.metadata.namespace}/{one.metadata.name}"
     return found
 
 
-def contested(tables: Iterable[Table], scalers: Mapping[Identity, str]) -> Iterator[Contest]:
+def size_conflicts(
+    tables: Iterable[Table], scalers: Mapping[Identity, tuple[str, str]]
+) -> Iterator[SizeConflict]:
     """Yield each table that sets the size of a workload that an autoscaler sizes, too.
 
     Args:
@@ -96,11 +98,11 @@ def contested(tables: Iterable[Table], scalers: Mapping[Identity, str]) -> Itera
         scaler = scalers.get(table.target.identity)
         if scaler is None or MODES[table.kind].bounds:
             continue
-        hpa = scaler.startswith(HPAS.kind)
-        yield Contest(
+        kind, name = scaler
+        yield SizeConflict(
             table,
-            f"{scaler} scales {table.target.kind} {table.target.name}, too, and takes back what this sets",
+            f"{kind} {name} scales {table.target.kind} {table.target.name}, too, and takes back what this sets",
             "let it change the HPA, or delete one of them"
-            if hpa
+            if kind == HPAS.kind
             else "write the times as cron triggers of that ScaledObject, or delete one of them",
         )

@@ -23,7 +23,7 @@ from kubetide.scheduling.filters.in_use import plugins_sentence, use_filters, wi
 from kubetide.simulate.outcome.marks import MarkingRecorder
 from kubetide.simulate.outcome.restless import restless
 from kubetide.simulate.outcome.run_figures import RunFigures
-from kubetide.simulate.outcome.stuck import contested, hpas_of, stuck
+from kubetide.simulate.outcome.stuck import conflicts, hpas_of, stuck
 from kubetide.simulate.outcome.summary import Summary, summarize
 from kubetide.simulate.outcome.timeline import Mark, Timeline
 from kubetide.simulate.persisted import PersistedRun
@@ -165,7 +165,7 @@ class _Run:
         found = stuck(self._world, manifests_of(self._scenario, self._base, skipped=[]))
         hours = len(timeline.pending) * timeline.step_s / 3600
         turning = restless(timeline.marks, hpas_of(self._world), hours)
-        timeline.notices += (*found, *contested(self._world), *turning)
+        timeline.notices += (*found, *conflicts(self._world), *turning)
         return RunResult(
             timeline=timeline,
             summary=summarize(self._scenario.name, timeline),

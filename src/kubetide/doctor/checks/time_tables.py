@@ -13,7 +13,7 @@ from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.tables import Table
-from kubetide.schedules.warnings import autoscalers, contested, sharing_warning, warnings_of
+from kubetide.schedules.warnings import autoscalers, sharing_warning, size_conflicts, warnings_of
 
 _CHECK: Final = "time-tables"
 _KINDS: Final = {kind.lower(): kind for kind in PLURALS}
@@ -60,7 +60,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
                 fix=fix,
             )
     scalers = autoscalers(snapshot.hpas, snapshot.scaled_objects)
-    for one in contested((table for _, table in sorted(state.tables.items())), scalers):
+    for one in size_conflicts((table for _, table in sorted(state.tables.items())), scalers):
         yield Finding(
             check=_CHECK,
             severity="critical",

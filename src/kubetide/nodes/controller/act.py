@@ -45,7 +45,7 @@ from kubetide.ports.errors import (
 from kubetide.units.time import Duration, seconds
 
 _PARALLEL = 10
-_EMPTYING: Final = seconds(3)
+_TIME_TO_BEGIN: Final = seconds(3)
 """After so long a step begins no further deletion or eviction, so that ticks come in between: upstream's loop waits for none."""
 Ask = Callable[[AskExpander], Awaitable[tuple[str, ...]]]
 _SKIPPED = Outcome("skipped")
@@ -112,7 +112,7 @@ class Actor:
         for at, action in enumerate(actions):
             by_group.setdefault(action.group, []).append(at)
         results: dict[int, Outcome] = {}
-        until = self._clock.monotonic() + _EMPTYING
+        until = self._clock.monotonic() + _TIME_TO_BEGIN
 
         async def of_group(calls: list[int]) -> None:
             for number, at in enumerate(calls):
@@ -124,7 +124,7 @@ class Actor:
 
     async def _evict_all(self, actions: Sequence[Action]) -> list[Outcome]:
         """Ask for the evictions in parallel. Those of a slow API server, or of a slow webhook of it, are put off."""
-        until = self._clock.monotonic() + _EMPTYING
+        until = self._clock.monotonic() + _TIME_TO_BEGIN
 
         async def one_of(numbered: tuple[int, Action]) -> Outcome:
             number, action = numbered

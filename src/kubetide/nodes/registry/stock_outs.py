@@ -91,24 +91,22 @@ def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str
 
     Of a group that has another offer: that the group still grows.
     """
-    found = []
-    wait = state.settings.initial_node_group_backoff_duration
     offers = offers_of(group)
     out = [offer for offer in offers if _is_out(state, offer, now)]
-    for offer in out:
-        entry = state.memory.stock_outs[offer]
-        seen = f"out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}"
-        again = after(entry.seen_at, wait)
-        last = f"until {format_rfc3339(entry.until)} only for pods that no other group takes"
-        # What is cut at the end of a row of a table must not be the time until which one waits.
-        found.append(
-            f"{offer} was {seen}; the group is still asked for nodes, as it has other offers"
-            if len(out) < len(offers)
-            else f"{offer} is asked for {last}: {seen}"
-            if again <= now
-            else f"{offer} is not asked for before {format_rfc3339(again)}, and {last}: {seen}"
-        )
-    return found
+    return [_text(state, offer, now, has_others=len(out) < len(offers)) for offer in out]
+
+
+def _text(state: State, offer: str, now: Instant, *, has_others: bool) -> str:
+    entry = state.memory.stock_outs[offer]
+    seen = f"out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}"
+    if has_others:
+        return f"{offer} was {seen}; the group is still asked for nodes, as it has other offers"
+    again = after(entry.seen_at, state.settings.initial_node_group_backoff_duration)
+    last = f"until {format_rfc3339(entry.until)} only for pods that no other group takes"
+    # The times come first: the end of a row of a table is cut.
+    if again <= now:
+        return f"{offer} is asked for {last}: {seen}"
+    return f"{offer} is not asked for before {format_rfc3339(again)}, and {last}: {seen}"
 
 
 def forget_old_shortages(state: State, now: Instant) -> None:

@@ -19,9 +19,8 @@ from kubetide.objects.meta import Condition, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.timetables import ScaledObject
 from kubetide.runtime.timing.virtual import NO_SOCKETS
-from kubetide.schedules import warnings
 from kubetide.schedules.state import State as TimeTables
-from kubetide.schedules.warnings import autoscalers
+from kubetide.schedules.warnings import autoscalers, size_conflicts
 from kubetide.simulate.scenarios.build import Manifests
 from kubetide.units.time import (
     Duration,
@@ -112,7 +111,7 @@ def _warnings(kind: str, word: str, key: tuple[str, str], texts: Iterable[str]) 
         yield f"{kind} {name}: {text} (ask: kubetide explain {word} {name})"
 
 
-def contested(world: World) -> tuple[str, ...]:
+def conflicts(world: World) -> tuple[str, ...]:
     """Return a sentence for each time table whose workload an HPA or a ScaledObject scales, too."""
     states = [getattr(one.loop, "state", None) for one in world.loops]
     tables = [
@@ -127,7 +126,7 @@ def contested(world: World) -> tuple[str, ...]:
     scalers = autoscalers(hpas_of(world), (one.read_as(ScaledObject) for one in listing))
     return tuple(
         f"{one.table.kind} {one.table.namespace}/{one.table.name}: {one.seen}; {one.fix}"
-        for one in warnings.contested(tables, scalers)
+        for one in size_conflicts(tables, scalers)
     )
 
 

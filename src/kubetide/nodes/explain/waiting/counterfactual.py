@@ -346,7 +346,7 @@ class Supposing:
 
 
 def _without_shorter_waits(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes; of several waits for the cloud only the longest, which is over last. Of equal ones the last: why the machines failed."""
+    """Return the changes, but of several waits for the cloud only the longest. Where two end together, the later change stays."""
     waits = [one for one in reversed(changes) if one.kind == "backoff"]
     longest = max(waits, key=lambda one: one.until or 0, default=None)
     return [one for one in changes if one.kind != "backoff" or one is longest]
