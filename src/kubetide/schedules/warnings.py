@@ -21,8 +21,8 @@ INVALID: Final = "InvalidTimeTable"
 """The reason of the events."""
 
 
-class SizeConflict(NamedTuple):
-    """A table that sets the size of a workload that an autoscaler sizes, too: what is wrong, and the way out."""
+class Conflict(NamedTuple):
+    """A table that changes what another object changes, too: what is wrong, and what to do."""
 
     table: Table
     seen: str
@@ -31,26 +31,35 @@ class SizeConflict(NamedTuple):
 
 def warnings_of(state: State, table: Table, plan: Plan, progress: Progress) -> tuple[str, ...]:
     """Return warnings about a table by itself and together with others of the same target."""
-    found = [*plan.warnings, *table.notes, *_late_jobs(table, plan, progress)]
-    names = [rule.name for rule in table.rules if rule.name]
-    found += [
-        f"{name}: the name stands {names.count(name)} times; the first one alone may be followed"
-        for name in sorted({name for name in names if names.count(name) > 1})
-    ]
-    if shared := sharing_warning(state, table):
-        found.append(shared)
+    found = [*rule_warnings(table, plan, progress), *table.notes]
+    if shared := shared_target(state, table):
+        found.append(f"{shared.seen}; {shared.fix}")
     return tuple(found)
 
 
-def sharing_warning(state: State, table: Table) -> str:
-    """Return the warning that other tables change the same target; empty if none does."""
+def rule_warnings(table: Table, plan: Plan, progress: Progress) -> list[str]:
+    """Return what of the rules of a table cannot be read, or does not hold as written."""
+    names = [rule.name for rule in table.rules if rule.name]
+    return [
+        *plan.warnings,
+        *_late_jobs(table, plan, progress),
+        *(
+            f"{name}: the name stands {names.count(name)} times; the first one alone may be followed"
+            for name in sorted({name for name in names if names.count(name) > 1})
+        ),
+    ]
+
+
+def shared_target(state: State, table: Table) -> Conflict | None:
+    """Return the conflict with other tables that change the same target; None without any."""
     others = sorted(state.sharing.get(table.target.identity, set()) - {table.key})
     if not others:
-        return ""
+        return None
     named = ", ".join(f"{kind} {namespace}/{name}" for kind, namespace, name in others)
-    return (
-        f"{table.target.kind} {table.target.name} is changed by {named}, too: the last change holds; "
-        "put all rules into one object"
+    return Conflict(
+        table,
+        f"{table.target.kind} {table.target.name} is changed by {named}, too: the last change holds",
+        "put all rules into one object",
     )
 
 
@@ -88,7 +97,7 @@ def autoscalers(
 
 def size_conflicts(
     tables: Iterable[Table], scalers: Mapping[Identity, tuple[str, str]]
-) -> Iterator[SizeConflict]:
+) -> Iterator[Conflict]:
     """Yield each table that sets the size of a workload that an autoscaler sizes, too.
 
     Args:
@@ -99,7 +108,7 @@ def size_conflicts(
         if scaler is None or MODES[table.kind].bounds:
             continue
         kind, name = scaler
-        yield SizeConflict(
+        yield Conflict(
             table,
             f"{kind} {name} scales {table.target.kind} {table.target.name}, too, and takes back what this sets",
             "let it change the HPA, or delete one of them"

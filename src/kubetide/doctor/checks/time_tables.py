@@ -13,7 +13,7 @@ from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.tables import Table
-from kubetide.schedules.warnings import autoscalers, sharing_warning, size_conflicts, warnings_of
+from kubetide.schedules.warnings import autoscalers, rule_warnings, shared_target, size_conflicts
 
 _CHECK: Final = "time-tables"
 _KINDS: Final = {kind.lower(): kind for kind in PLURALS}
@@ -31,12 +31,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         if table.kind == ELASTIC_WORKLOADS.kind:
             continue
         plan = state.plan(table.key)
-        shared = sharing_warning(state, table)
-        texts = [
-            text
-            for text in warnings_of(state, table, plan, state.progress[table.key])
-            if text not in table.notes and text != shared
-        ]
+        texts = rule_warnings(table, plan, state.progress[table.key])
         if texts:
             ignored = bool(table.refused) or (MODES[table.kind].windows and bool(plan.warnings))
             yield Finding(
@@ -49,15 +44,14 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
                 else "the rules that are named do not hold as written",
                 fix="correct what is named; `kubetide explain schedule` says of a run what then holds, and when",
             )
-        if shared:
-            seen, _, fix = shared.rpartition("; ")
+        if shared := shared_target(state, table):
             yield Finding(
                 check=_CHECK,
                 severity="warning",
                 object=_title(table),
-                seen=seen,
+                seen=shared.seen,
                 why="which size holds depends on which rule was due last",
-                fix=fix,
+                fix=shared.fix,
             )
     scalers = autoscalers(snapshot.hpas, snapshot.scaled_objects)
     for one in size_conflicts((table for _, table in sorted(state.tables.items())), scalers):
