@@ -100,6 +100,12 @@ def test_the_minimum_holds():
     assert made.run(minutes(9)).kinds() == {"small": 2}
 
 
+def test_a_pod_that_no_group_takes_keeps_no_empty_node():
+    """Nor does it wait for one of them."""
+    made = Fleet([priced(*SMALL)], {"small": [[3500], [], []]}, more=[frozen.pod("impossible", cpu="500")])
+    assert made.run(minutes(9)).kinds() == {"small": 1}
+
+
 def test_budgets_for_empty_nodes_hold():
     """As they do for scale-down's own removals."""
     made = idle(2, consolidation_budgets="nodes=0 reasons=Empty")

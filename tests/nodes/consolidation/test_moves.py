@@ -43,6 +43,14 @@ def test_a_node_is_replaced_by_a_cheaper_one():
     assert len(made.chosen) == 1
 
 
+def test_a_pod_that_no_group_takes_holds_nothing_up():
+    """It may wait for ever; what the other pods cost is another matter."""
+    impossible = pod("impossible", cpu="500")
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]}, more=[impossible])
+    assert made.run(minutes(4)).kinds() == {"small": 1}
+    assert not made.state.pods["default", "impossible"].spec.node_name
+
+
 def test_nodes_are_merged_into_one_cheaper():
     """Four small nodes of three cores each become one large node that costs less than they do."""
     made = fleet(("large", 16, 0.6), SMALL, places={"small": [[3000]] * 4})

@@ -138,11 +138,16 @@ def _held(state: State, now: Instant) -> str:
 
 
 def _may_search(state: State, tick: Tick, now: Instant) -> bool:
-    """Return whether new moves are looked for: no pods wait, nothing is bought, and the last search was a while ago."""
+    """Return whether new moves are looked for: nothing is bought or may soon be, and the last search was a while ago.
+
+    Pods that no group takes now hold nothing up: there may be such pods for ever.
+    """
     due = state.memory.consolidation.next_search
     if due is not None and now < due:
         return False
-    return not (tick.demand.pods or tick.demand.too_new or tick.increases)
+    if tick.demand.too_new or tick.increases:
+        return False
+    return not tick.demand.pods or tick.result == "ScaleUpNoOptionsAvailable"
 
 
 def _forget(state: State, now: Instant) -> None:
