@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.nodes.frozen import World, group, node, pod, template
+from tests.nodes.frozen import World, daemon_set, group, node, pod, template
 from tests.nodes.test_volumes import DATA, ZONE, bound_in
 
 from kubetide.nodes.explain.answers import explain_pod
@@ -44,6 +44,24 @@ def test_another_group_needs_no_higher_maximum(asked, change):
     found = explained(World(pods=[asked, ON_IT], **FULL))
     assert found.remedy is not None
     assert (found.remedy.text, found.remedy.verified) == (change, True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "free"),
+    [("500", "none free of 4 allocatable, as its pods ask for 500"), ("3800m", "200m free of 4 allocatable")],
+)
+def test_a_daemon_set_that_takes_the_whole_machine_is_named(asked, free):
+    """A larger machine for every node, or a pod that asks for next to nothing, is not what helps."""
+    big = daemon_set("agent", cpu=asked)
+    found = explained(World(pods=[pod("a", cpu="2")], groups=[group("g")], daemon_sets=(big,)))
+    assert found.groups[0].why == f"Insufficient cpu (cpu: 2 requested, {free})"
+    assert found.remedy is not None
+    assert found.remedy.verified
+    assert found.remedy.text == (
+        "keep the pods of DaemonSet kube-system/agent off the nodes of group g, or lower their request: each asks for "
+        f"{asked} of 4 cpu"
+    )
+    assert World(pods=[pod("a", cpu="2")], groups=[group("g")]).increases() == {"g": 1}
 
 
 def test_a_spread_over_zones_that_no_group_meets_names_another_zone():

@@ -26,9 +26,10 @@ from kubetide.nodes.explain.prospects import (
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import nominated_sentence, upcoming_text
-from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
+from kubetide.nodes.explain.waiting.counterfactual import Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
+from kubetide.nodes.explain.waiting.remedy import Remedy
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_daemon_set_pod
 from kubetide.nodes.reasons import FILTERED_OUT, NO_GROUPS

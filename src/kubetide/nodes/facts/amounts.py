@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kubetide.objects.base import Quantities
 from kubetide.objects.pod import Container, Pod, ResourceRequirements
-from kubetide.scheduling import Refusal
+from kubetide.scheduling import Refusal, Shortfall
 from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
 _MIB = 1 << 20
@@ -52,15 +52,20 @@ def lower_requests(pod: Pod, targets: Mapping[str, int]) -> Pod:
 
 def refusal_text(refusal: Refusal) -> str:
     """Return the text of a rejection with its amounts."""
-    parts = [
-        f"{short.resource}: {amount_text(short.resource, short.requested)} requested, "
-        f"{amount_text(short.resource, short.free)} free of {amount_text(short.resource, short.allocatable)} allocatable"
-        for short in refusal.numbers
-    ]
+    parts = [_shortfall_text(short) for short in refusal.numbers]
     if refusal.detail and refusal.detail not in refusal.reasons:
         parts.append(refusal.detail)
     words = ", ".join(refusal.reasons) or refusal.plugin
     return f"{words} ({'; '.join(parts)})" if parts else words
+
+
+def _shortfall_text(short: Shortfall) -> str:
+    requested = amount_text(short.resource, short.requested)
+    allocatable = amount_text(short.resource, short.allocatable)
+    if short.free < 0:
+        there = amount_text(short.resource, short.allocatable - short.free)
+        return f"{short.resource}: {requested} requested, none free of {allocatable} allocatable, as its pods ask for {there}"
+    return f"{short.resource}: {requested} requested, {amount_text(short.resource, short.free)} free of {allocatable} allocatable"
 
 
 def _bytes_text(amount: int) -> str:

@@ -7,8 +7,7 @@ offered as verified has been decided on as if it were so.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from functools import partial
@@ -18,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.expander import Option, needs_prices
+from kubetide.nodes.explain.waiting.daemon_sets import keep_off, suppose_without
 from kubetide.nodes.explain.waiting.group_changes import (
-    NEW_GROUPS,
     asks_far_too_much,
     change_of_labels,
     in_one_group,
@@ -28,7 +27,15 @@ from kubetide.nodes.explain.waiting.group_changes import (
 from kubetide.nodes.explain.waiting.inter_pod_rules import PLUGINS, Labels, relax_rules
 from kubetide.nodes.explain.waiting.limit_changes import LIMITS, GroupLimits, enforced_quotas
 from kubetide.nodes.explain.waiting.misspelt_labels import spell_selector
-from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
+from kubetide.nodes.explain.waiting.pod_changes import (
+    Change,
+    Changed,
+    ask_less,
+    labels_missing,
+    tolerate,
+    without_shorter_waits,
+)
+from kubetide.nodes.explain.waiting.remedy import Remedy
 from kubetide.nodes.explain.waiting.supposed_templates import suppose_labels, suppose_machine
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
 from kubetide.nodes.memory import Memory
@@ -66,51 +73,6 @@ from kubetide.units.time import Instant, format_rfc3339
 _MOST_CHANGES = 5
 
 
-class Remedy(msgspec.Struct, frozen=True):
-    """Changes that together make a group take a pod; ``verified`` if deciding again with them confirmed it.
-
-    ``remaining`` is what the group still says to the pod where they are not enough; empty where that is not known.
-    """
-
-    group: str
-    changes: tuple[Change, ...]
-    verified: bool
-    remaining: str = ""
-
-    @property
-    def text(self) -> str:
-        """All changes in one sentence."""
-        return " and ".join(change.what for change in self.changes)
-
-    @property
-    def text_with_group(self) -> str:
-        """The same, with the group where it does not name that."""
-        named = re.search(rf"\bgroup {re.escape(self.group)}(?![\w.-])", self.text)
-        return self.text if named else f"{self.text} (group {self.group})"
-
-    @property
-    def only_limits(self) -> bool:
-        """Whether nothing but limits keeps the pod off: the group's, or those over the whole cluster."""
-        return all(change.kind in LIMITS for change in self.changes)
-
-    @property
-    def needs_delivery(self) -> bool:
-        """Whether the remedy waits for a backoff: it helps only if the cloud delivers nodes again."""
-        return any(change.kind == "backoff" for change in self.changes)
-
-    @property
-    def effort(self) -> tuple[int, int, bool, Instant]:
-        """A sort key; the smallest effort is least.
-
-        Few changes, no new group, no other labels on nodes, waiting over changing, a short wait.
-        """
-        waits = [change.until for change in self.changes if change.until is not None]
-        groups = sum(change.kind in NEW_GROUPS for change in self.changes)
-        labels = sum(change.kind == "label" for change in self.changes)
-        waiting = len(waits) == len(self.changes)
-        return len(self.changes) + groups, labels, not waiting, max(waits, default=Instant(0))
-
-
 @dataclass(slots=True)
 class _Supposed:
     """How the world would be."""
@@ -122,6 +84,8 @@ class _Supposed:
     labels: dict[str, str] = field(default_factory=dict)
     machine: Node | None = None
     forgiven: dict[str, None] = field(default_factory=dict)
+    without: dict[Key, None] = field(default_factory=dict)
+    """DaemonSets that are kept off the group."""
 
     def take_over(self, limits: GroupLimits) -> None:
         """Suppose these limits of a group."""
@@ -183,7 +147,7 @@ class Supposing:
                 break
             if change[0].kind in LIMITS:
                 changes = [one for one in changes if one.kind not in LIMITS]
-            changes = _without_shorter_waits([*changes, *change])
+            changes = without_shorter_waits([*changes, *change])
         return (
             Remedy(group_id, in_one_group(changes, group_id), verified=False, remaining=remaining)
             if changes
@@ -231,6 +195,9 @@ class Supposing:
             state.memory.useless.pop(forgiven, None)
             state.memory.stock_outs.pop(forgiven, None)
         learn_templates(state, self._now)
+        daemon_sets = state.daemon_sets
+        for daemon_set in supposed.without:
+            suppose_without(state, group_id, daemon_set)
         if supposed.machine is not None:
             suppose_machine(state, group_id, supposed.machine)
         if supposed.labels:
@@ -246,6 +213,7 @@ class Supposing:
         decided = _Decided(tick, headroom_of(state, tick) if may_exceed else None, len(state.snapshot))
         state.end_tick()
         state.put_pod(original)
+        state.daemon_sets = daemon_sets
         return decided
 
     def _next_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> tuple[Change, ...]:
@@ -345,13 +313,6 @@ class Supposing:
         return ()
 
 
-def _without_shorter_waits(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes, but of several waits for the cloud only the longest. Where two end together, the later change stays."""
-    waits = [one for one in reversed(changes) if one.kind == "backoff"]
-    longest = max(waits, key=lambda one: one.until or 0, default=None)
-    return [one for one in changes if one.kind != "backoff" or one is longest]
-
-
 def _give_price(group: NodeGroup, supposed: _Supposed) -> Change:
     supposed.groups[group.id] = replace(group, price_per_hour=0.0)
     return Change("price", f"give group {group.id} a price per hour")
@@ -376,10 +337,15 @@ def _put_refusal_right(
     changed: Changed | None = None
     match refusal.plugin:
         case "NodeResourcesFit":
-            larger = larger_machine(refusal, template.node, group_id) if asks_far_too_much(refusal) else None
-            if larger is not None:
-                supposed.machine, change = larger
-                return (change,)
+            if asks_far_too_much(refusal):
+                if (kept_off := keep_off(refusal, template, group_id)) is not None:
+                    daemon_set, change = kept_off
+                    supposed.without[daemon_set] = None
+                    return (change,)
+                larger = larger_machine(refusal, template.node, group_id)
+                if larger is not None:
+                    supposed.machine, change = larger
+                    return (change,)
             changed = ask_less(supposed.pod, refusal)
         case "TaintToleration":
             changed = tolerate(supposed.pod, template.node.spec.taints or ())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
+from kubetide.nodes.explain.waiting.counterfactual import Supposing
+from kubetide.nodes.explain.waiting.remedy import Remedy
 from kubetide.nodes.reasons import BACKED_OFF, USELESS
 from kubetide.nodes.scale_up.choosing.options import group_of
 from kubetide.nodes.scale_up.tick import Tick, Verdict

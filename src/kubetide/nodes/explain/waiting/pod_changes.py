@@ -6,7 +6,7 @@ What they give is a guess that the caller verifies by deciding again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -38,6 +38,13 @@ class Change(msgspec.Struct, frozen=True):
 
 
 Changed = tuple[Pod, Change]
+
+
+def without_shorter_waits(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes, but of several waits for the cloud only the longest. Where two end together, the later change stays."""
+    waits = [one for one in reversed(changes) if one.kind == "backoff"]
+    longest = max(waits, key=lambda one: one.until or 0, default=None)
+    return [one for one in changes if one.kind != "backoff" or one is longest]
 
 
 def ask_less(pod: Pod, refusal: Refusal) -> Changed | None:
