@@ -313,6 +313,35 @@ def test_an_old_answer_does_not_undo_an_increase():
     play(story, group("a", size=1, instances=["i-1"]), explicit=[("a", 0, 9)])
 
 
+def test_an_old_answer_does_not_undo_deletions():
+    """AWS may show the size of before the first of several deletions; an increase of that would buy them back."""
+
+    async def story(cloud, aws, clock):
+        await cloud.delete_nodes("a", [provider_id("i-1"), provider_id("i-2")])
+        aws.group("a")["DesiredCapacity"] = 3
+        clock.time = after(clock.time, seconds(10))
+        [seen] = await cloud.refresh()
+        assert seen.target_size == 1
+        await cloud.increase_size("a", 1)
+        assert aws.changes()[-1]["params"]["DesiredCapacity"] == 2
+
+    play(story, group("a", size=3, instances=["i-1", "i-2", "i-3"]), explicit=[("a", 0, 9)])
+
+
+def test_an_increase_keeps_what_others_have_asked_for_since():
+    """A size is set as of now: AWS would end machines that a schedule has added since the last refresh."""
+
+    async def story(cloud, aws, _clock):
+        aws.group("a")["DesiredCapacity"] = 5
+        await cloud.increase_size("a", 1)
+        assert [call["params"]["DesiredCapacity"] for call in aws.changes()] == [6]
+        aws.group("a")["DesiredCapacity"] = 9
+        with pytest.raises(CloudError, match="size increase too large - desired:10 max:9"):
+            await cloud.increase_size("a", 1)
+
+    play(story, group("a", size=1, instances=["i-1"]), explicit=[("a", 0, 9)])
+
+
 def test_a_refused_refresh_says_why_and_keeps_the_groups():
     """A throttled refresh is an error of that cause; the groups are as they were."""
 

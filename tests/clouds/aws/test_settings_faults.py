@@ -37,6 +37,41 @@ def test_of_a_group_that_is_named_twice_the_first_bounds_hold():
     play(story, group("a", size=1, instances=["i-1"]), explicit=[("a", 1, 4), ("a", 0, 9)])
 
 
+def test_bounds_that_aws_does_not_share_are_a_warning():
+    """The bounds of the flag hold, and the loop would be refused in vain again and again at those of the group."""
+
+    async def story(cloud, _aws, _clock):
+        small, large, fits = (cloud.views()[one] for one in "abc")
+        assert (small.min_size, small.max_size) == (0, 9)
+        assert [
+            "its own maximum size 3, which is below the 9 of --nodes" in one for one in small.warnings
+        ] == [1]
+        assert [
+            "its own minimum size 2, which is above the 0 of --nodes" in one for one in large.warnings
+        ] == [1]
+        assert fits.warnings is None
+
+    groups = group("a", size=1, most=3), group("b", size=2, least=2), group("c", size=0, most=20)
+    play(story, *groups, explicit=[("a", 0, 9), ("b", 0, 9), ("c", 1, 9)])
+
+
+def test_launches_that_are_suspended_are_a_warning():
+    """Somebody, or AWS after a day of failures, has suspended them: machines are owed for ever without an error."""
+
+    async def story(cloud, _aws, _clock):
+        [warning] = cloud.views()["a"].warnings
+        assert "Launch is suspended (User suspended at 2026-03-01)" in warning
+        assert cloud.views()["b"].warnings is None
+
+    def suspended(process):
+        return [{"ProcessName": process, "SuspensionReason": "User suspended at 2026-03-01"}]
+
+    groups = group("a", size=1), group("b", size=1)
+    for raw, process in zip(groups, ("Launch", "AZRebalance"), strict=True):
+        raw["SuspendedProcesses"] = suspended(process)
+    play(story, *groups, explicit=[("a", 0, 9), ("b", 0, 9)])
+
+
 def test_activities_that_may_not_be_read_are_a_warning():
     """The group has placeholders without an error, and says which right is missing."""
 

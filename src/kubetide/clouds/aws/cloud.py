@@ -20,7 +20,7 @@ from kubetide.clouds.aws.creation import (
     would_be,
 )
 from kubetide.clouds.aws.discovery import filters_of
-from kubetide.clouds.aws.groups import Asg, read_group
+from kubetide.clouds.aws.groups import Asg, doubts_of, read_group
 from kubetide.clouds.aws.ids import is_placeholder
 from kubetide.clouds.aws.known import Known
 from kubetide.clouds.aws.launches import Launched, Launches
@@ -233,7 +233,7 @@ class AwsCloud(Cloud):
             *tags.warnings,
             *options.warnings,
             *made.warnings,
-            *_doubts(asg),
+            *doubts_of(asg, self._explicit.get(asg.name)),
             *self._types.doubts(launched.types),
             *warnings_of(asg, launched, self._types.by_name),
             *((warning,) if warning else ()),
@@ -280,8 +280,13 @@ class AwsCloud(Cloud):
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
     async def increase_size(self, group_id: str, delta: int) -> None:
-        """Raise the desired capacity. Raises CloudError."""
+        """Raise the desired capacity, as of now. Raises CloudError.
+
+        What is asked for is a size: an old one would end machines that others have asked for since.
+        """
         known = await self._group(group_id)
+        known.check_increase(delta)
+        await self._see_again(known)
         known.check_increase(delta)
         await self._set_size(known, known.target + delta)
 
@@ -376,15 +381,3 @@ class AwsCloud(Cloud):
         if not found:
             raise CloudError(f"node group {known.asg.name}: {_GONE}")
         known.seen(read_group(found[0]), self._clock.now())
-
-
-def _doubts(asg: Asg) -> list[str]:
-    """Return what about the group's own settings does not go with an autoscaler."""
-    doubts = []
-    if asg.min_size > asg.max_size:
-        doubts.append(f"minimum size {asg.min_size} is above maximum size {asg.max_size}; set it below")
-    if any(line.weight not in {"", "1"} for line in asg.launch.overrides):
-        doubts.append(
-            "its overrides have weights, so its desired capacity does not count nodes; remove the weights"
-        )
-    return doubts

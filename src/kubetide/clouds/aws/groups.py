@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kubetide.clouds.aws.ids import provider_id
+from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.pagination import each_once
 from kubetide.objects.base import Json
 
-TERMINATING: Final = frozenset({"Terminating", "Terminating:Wait", "Terminating:Proceed", "Terminated"})
+TERMINATING: Final = frozenset(
+    {"Terminating", "Terminating:Wait", "Terminating:Proceed", "Terminating:Retained", "Terminated"}
+)
 """Lifecycle states of an instance that is on its way out."""
 
 _WARM: Final = "Warmed:"
@@ -73,7 +77,12 @@ class Member(NamedTuple):
 
 
 class Asg(NamedTuple):
-    """An Auto Scaling group; ``warm`` counts the machines of its warm pool, which are no nodes."""
+    """An Auto Scaling group.
+
+    Attributes:
+        warm: How many machines its warm pool has, which are no nodes.
+        launches_suspended: Why AWS launches nothing for it; empty where it does.
+    """
 
     name: str
     min_size: int
@@ -84,6 +93,7 @@ class Asg(NamedTuple):
     tags: tuple[tuple[str, str], ...]
     launch: Launch
     warm: int = 0
+    launches_suspended: str = ""
 
 
 def read_group(raw: Json) -> Asg:
@@ -110,7 +120,39 @@ def read_group(raw: Json) -> Asg:
         tags=tuple((tag.get("Key") or "", tag.get("Value") or "") for tag in raw.get("Tags") or ()),
         launch=_launch(raw),
         warm=raw.get("WarmPoolSize") or len(instances) - len(found),
+        launches_suspended=_suspension(raw.get("SuspendedProcesses") or ()),
     )
+
+
+def _suspension(processes: Sequence[Json]) -> str:
+    launch = [one for one in processes if one.get("ProcessName") == "Launch"]
+    return (launch[0].get("SuspensionReason") or "no reason is given") if launch else ""
+
+
+def doubts_of(group: Asg, spec: NodeSpec | None) -> list[str]:
+    """Return what about a group's own settings does not go with an autoscaler; ``spec`` is that of ``--nodes``."""
+    doubts = []
+    if group.min_size > group.max_size:
+        doubts.append(f"minimum size {group.min_size} is above maximum size {group.max_size}; set it below")
+    elif spec is not None and spec.max_size > group.max_size:
+        doubts.append(
+            f"AWS refuses to grow it above its own maximum size {group.max_size}, which is below the "
+            f"{spec.max_size} of --nodes; raise it, or lower that of --nodes"
+        )
+    if spec is not None and spec.min_size < group.min_size <= group.max_size:
+        doubts.append(
+            f"AWS refuses to end nodes below its own minimum size {group.min_size}, which is above the "
+            f"{spec.min_size} of --nodes; lower it, or raise that of --nodes"
+        )
+    if group.launches_suspended:
+        doubts.append(
+            f"its process Launch is suspended ({group.launches_suspended}), so no machine comes; resume it"
+        )
+    if any(line.weight not in {"", "1"} for line in group.launch.overrides):
+        doubts.append(
+            "its overrides have weights, so its desired capacity does not count nodes; remove the weights"
+        )
+    return doubts
 
 
 def _launch(raw: Json) -> Launch:

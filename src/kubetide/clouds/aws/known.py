@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubetide.clouds.aws.creation import pattern_of
 from kubetide.clouds.aws.groups import Asg, Member
@@ -16,13 +16,6 @@ from kubetide.units.time import Instant, after, seconds
 
 _UNSEEN: Final = seconds(30)
 """For so long AWS may still show a group's size of before our change."""
-
-
-class _Change(NamedTuple):
-    """A size that is our doing: what it was before, and when."""
-
-    before: int
-    at: Instant
 
 
 @dataclass(eq=False)
@@ -50,7 +43,8 @@ class Known:
     stale: str = ""
     is_named: bool = False
     is_unsure: bool = False
-    _change: _Change | None = None
+    # When we last changed it from each of these sizes.
+    _left_at: dict[int, Instant] = field(default_factory=dict)
     _view: NodeGroup | None = None
 
     @property
@@ -60,7 +54,7 @@ class Known:
 
     def set_target(self, size: int, now: Instant) -> None:
         """Note that the size is another one by our doing."""
-        self._change = _Change(self.target, now)
+        self._left_at[self.target] = now
         self.target = size
         self._view = None
 
@@ -71,13 +65,16 @@ class Known:
 
     def doubt(self) -> None:
         """Note that nobody knows whether an order was carried out: what AWS says next counts."""
-        self.is_unsure, self._change = True, None
+        self.is_unsure = True
+        self._left_at.clear()
 
     def seen(self, asg: Asg, now: Instant) -> None:
-        """Take in what AWS says now; its size counts unless it is still that of before our last change."""
-        change = self._change
-        is_old = change is not None and asg.desired == change.before and now < after(change.at, _UNSEEN)
-        if not is_old:
+        """Take in what AWS says now; its size counts unless it is one that we changed lately.
+
+        Several deletions are a change each, so the answer may be of before any of them.
+        """
+        self._left_at = {size: at for size, at in self._left_at.items() if now < after(at, _UNSEEN)}
+        if asg.desired not in self._left_at:
             self.target = asg.desired
         if asg != self.asg or self.stale:
             self._view = None
