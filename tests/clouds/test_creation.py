@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from functools import partial
 
 import pytest
@@ -10,6 +12,7 @@ from tests.clouds.creating import STORIES, FleetWorld, create_fill_empty_and_del
 from tests.clouds.fakes.fleet import Fleet
 from tests.clouds.vendors import VENDORS, Alibaba, Azure, Gce
 
+from kubetide.ports.errors import CloudError
 from kubetide.testing.cloud_creation_battery import CREATION_CASES
 from kubetide.units.time import minutes
 
@@ -83,6 +86,58 @@ def test_types_that_are_of_no_use_are_named_and_asked_for_seldom(vendor):
 
     here = VENDORS[vendor](page=500)
     here.with_pattern(" ".join((here.types.split()[0], *dict(here.useless)))).play(story)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("identity", "other", "$.identity"),
+        ("properties", 5, "$.properties"),
+        ("id", None, ""),
+        ("plan", 5, ""),
+    ],
+)
+def test_a_pattern_that_azure_shows_in_another_form_is_an_obstacle(part, value, words):
+    """The list of all sets is good, and the set itself is not: a warning names the field, and the group is as ever."""
+    here = Azure().with_pattern()
+    send = here.send
+
+    async def spoiled(request):
+        answer = await send(request)
+        if not request.url.endswith("/workers"):
+            return answer
+        return answer._replace(body=json.dumps({**json.loads(answer.body), part: value}).encode())
+
+    here.send = spoiled
+
+    async def main():
+        cloud = here.connect()
+        [group] = await cloud.refresh()
+        assert (group.stale, bool(await cloud.group_candidates())) == ("", not words)
+        warned = ["it cannot be read" in one and words in one for one in group.warnings or ()]
+        assert warned == [True] * bool(words)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("vendor", ["gce", "tencent"])
+def test_a_model_that_lacks_what_the_api_promises_is_an_error_of_the_order(vendor):
+    """It names the field and what has it; nothing is created."""
+    here = VENDORS[vendor]().with_pattern()
+    if vendor == "gce":
+        del here.fake.templates["workers-v1"]["properties"]["metadata"]["items"][1]["key"]
+        words = "the instance template workers-v1 cannot be copied.*'key'"
+    else:
+        here.fake.configurations[here.fake.groups[here.workers]["LaunchConfigurationId"]].pop("ImageId")
+        words = "the launch configuration .* cannot be copied.*'ImageId'"
+
+    async def story(here):
+        cloud, there = here.connect(), here.there()
+        with pytest.raises(CloudError, match=words):
+            await cloud.create_group((await cloud.group_candidates())[0].new)
+        assert here.there() == there
+
+    here.play(story)
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ from tests.clouds.vendors import VENDORS, spoiled
 
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.groups import read_group
+from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import minutes
+from kubetide.units.time import Instant, minutes
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -272,3 +273,55 @@ def test_a_machine_of_alibaba_without_its_id_takes_no_other_away():
         assert system.instances == before[0].instances
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "field"), [("alibaba", "CpuCoreCount"), ("gce", "guestCpus"), ("tencent", "Memory")]
+)
+@pytest.mark.parametrize("value", [None, 0], ids=["left out", "nothing"])
+def test_an_instance_type_without_cpus_or_memory_gives_no_template(vendor, field, value):
+    """No pod fits such a node: the group would never grow, and its template looked as good as any."""
+    _, cloud, faulty = spoiled(vendor)
+    faulty.spoil(field, value)
+
+    async def main():
+        for group in await cloud.refresh():
+            assert (group.template, group.stale) == (None, "")
+            assert "both should be above 0" in group.template_error
+
+    asyncio.run(main())
+
+
+def test_a_disk_of_compute_engine_whose_size_is_no_number_is_the_error_of_its_group():
+    """It ended the refresh of all groups."""
+    _, cloud, faulty = spoiled("gce")
+    faulty.spoil("diskSizeGb", "large")
+
+    async def main():
+        for group in await cloud.refresh():
+            assert (group.stale, group.template) == ("", None)
+            assert "diskSizeGb" in group.template_error
+
+    asyncio.run(main())
+
+
+def test_an_instance_type_of_aws_without_cpus_has_those_of_the_shipped_table():
+    """One that is not in the table is unknown."""
+
+    async def answer(_operation, _parameters):
+        return {"InstanceTypes": [{"InstanceType": "m5.large"}, {"InstanceType": "z99.large"}]}
+
+    types = InstanceTypes(AwsApi(answer))
+    asyncio.run(types.refresh(Instant(1), {"m5.large"}))
+    assert types.by_name["m5.large"].vcpu == 2
+    assert "z99.large" not in types.by_name
+
+
+def test_a_group_of_aws_without_its_name_is_an_error():
+    """Nobody knows which group is missing, so none may count as gone."""
+
+    async def answer(_operation, _parameters):
+        return {"AutoScalingGroups": [{"AutoScalingGroupName": "web"}, {"MinSize": 1}]}
+
+    with pytest.raises(CloudError, match="a group without AutoScalingGroupName"):
+        asyncio.run(AwsApi(answer).groups_by_name(["web", "system"]))

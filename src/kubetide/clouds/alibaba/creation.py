@@ -24,6 +24,7 @@ from kubetide.clouds.common.creation import (
     HAS_NO_MAXIMUM,
     Candidate,
     candidate_name,
+    copying,
     make_candidate,
     name_is_taken,
     pattern_warnings,
@@ -96,10 +97,13 @@ def warnings_of(
 
 
 def _unfit(configuration: ScalingConfiguration, types: Mapping[str, InstanceType]) -> dict[str, str]:
-    nothing = InstanceType()
-    own = types.get(configuration.instance_type, nothing).cpu_architecture
-    others = {name: types.get(name, nothing) for name in types_to_create(configuration)}
-    reasons = {name: unlike_architecture(own, one.cpu_architecture) for name, one in others.items()}
+    own = types.get(configuration.instance_type)
+    if own is None:
+        return {}
+    others = {name: types[name] for name in types_to_create(configuration) if name in types}
+    reasons = {
+        name: unlike_architecture(own.cpu_architecture, one.cpu_architecture) for name, one in others.items()
+    }
     return {name: reason for name, reason in reasons.items() if reason}
 
 
@@ -153,14 +157,17 @@ async def create(api: AlibabaApi, pattern: ScalingGroup, new: NewGroup, vswitche
     pattern_id = pattern.scaling_group_id
     group = await api.group_model(pattern_id)
     configuration = await api.configuration_model(pattern_id, pattern.active_scaling_configuration_id)
+    with copying(f"the scaling group {pattern_id}"):
+        asked = group_query(group, new, pattern_id, vswitches)
+        own_configuration = configuration_query(configuration, new, pattern_id)
     try:
-        made = await api.create_group(group_query(group, new, pattern_id, vswitches))
+        made = await api.create_group(asked)
     except CloudError as error:
         if error.error_code == _EXISTS:
             raise name_is_taken(new.id, CALLED, error.error_code) from error
         raise
     try:
-        own = await api.create_configuration(made, configuration_query(configuration, new, pattern_id))
+        own = await api.create_configuration(made, own_configuration)
         await api.enable_group(made, own)
     except CloudError:
         with suppress(CloudError):

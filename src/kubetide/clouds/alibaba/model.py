@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.clouds.common.entries import check_amounts
 from kubetide.objects.base import Json
 from kubetide.ports.errors import CloudError
 
@@ -92,3 +93,6 @@ class InstanceType(_Object, frozen=True):
     cpu_architecture: str = ""
     memory_size: float = 0
     gpu_amount: int = msgspec.field(default=0, name="GPUAmount")
+
+    def __post_init__(self) -> None:
+        check_amounts(self.cpu_core_count, self.memory_size)

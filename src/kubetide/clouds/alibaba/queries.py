@@ -114,7 +114,7 @@ def group_query(group: Json, new: NewGroup, pattern: str, vswitches: Sequence[st
     for number, one in enumerate((group.get("VServerGroups") or {}).get("VServerGroup") or (), 1):
         key = f"VServerGroup.{number}"
         attributes = (one.get("VServerGroupAttributes") or {}).get("VServerGroupAttribute") or ()
-        query[f"{key}.LoadBalancerId"] = one["LoadBalancerId"]
+        query |= {f"{key}.{name}": text for name, text in _copied(one, ("LoadBalancerId",)).items()}
         query |= _listed(f"{key}.VServerGroupAttribute", attributes, ("VServerGroupId", "Port", "Weight"))
     return query
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 from kubetide.clouds.common.pagination import PageTokens
 from kubetide.objects.base import Json
+from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, format_rfc3339
 
 SERVICES: Final[Mapping[str, str]] = {
@@ -152,9 +153,14 @@ class AwsApi:
         await self._call("DeleteAutoScalingGroup", {"AutoScalingGroupName": group, "ForceDelete": False})
 
     async def _groups(self, request: Json) -> list[Json]:
-        return await self._pages(
-            "DescribeAutoScalingGroups", {**request, "MaxRecords": _GROUPS_OF_A_CALL}, "AutoScalingGroups"
+        operation = "DescribeAutoScalingGroups"
+        found = await self._pages(
+            operation, {**request, "MaxRecords": _GROUPS_OF_A_CALL}, "AutoScalingGroups"
         )
+        if not all(each.get("AutoScalingGroupName") for each in found):
+            # Else a group that there is would count as gone.
+            raise CloudError(f"{operation}: the answer has a group without AutoScalingGroupName")
+        return found
 
     async def _pages(self, operation: str, request: Json, field: str) -> list[Json]:
         found: list[Json] = []

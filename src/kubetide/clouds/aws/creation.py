@@ -153,7 +153,11 @@ def _distribution(pattern: Asg) -> Json:
 def _tags(pattern: Asg, tags: Sequence[Json]) -> list[Json]:
     """Return the tags of a group like the pattern: its own without those of AWS and of its type of machine."""
     copied = [
-        {"Key": each["Key"], "Value": each["Value"], "PropagateAtLaunch": bool(each.get("PropagateAtLaunch"))}
+        {
+            "Key": each["Key"],
+            "Value": each.get("Value") or "",
+            "PropagateAtLaunch": bool(each.get("PropagateAtLaunch")),
+        }
         for each in tags
         if each["Key"] != CREATE
         and not each["Key"].startswith((_AWS, EKS))

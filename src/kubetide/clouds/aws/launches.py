@@ -75,7 +75,7 @@ class Launches:
             found = await self._api.launch_configurations(missing)
         except CloudError as error:
             return str(error)
-        self._configurations.update({each["LaunchConfigurationName"]: each for each in found})
+        self._configurations.update({each.get("LaunchConfigurationName") or "": each for each in found})
         return ""
 
     async def _of(self, group: Asg, now: Instant, failure: str) -> Launched:

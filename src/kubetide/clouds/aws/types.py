@@ -35,13 +35,14 @@ class InstanceTypes:
             return
         self._asked_at = now
         try:
-            found = [from_api(each) for each in await self._api.instance_types()]
+            read = [from_api(each) for each in await self._api.instance_types()]
         except CloudError as error:
             self.failure = str(error)
             self._next = after(now, _RETRY)
             return
         self.failure = ""
-        self.by_name = with_shipped(found)
+        # No pod fits a machine of no CPUs: where an answer leaves them out, the shipped table says what it has.
+        self.by_name = with_shipped(each for each in read if each.vcpu and each.memory_mib)
         self._next = after(now, _LIFE)
 
     def doubts(self, names: Iterable[str]) -> tuple[str, ...]:

@@ -39,8 +39,9 @@ def model_like(model: Json, *, name: str, size: str, zone: str, max_size: int) -
     identity = model.get("identity") or {}
     if identity.get("userAssignedIdentities"):
         named: Json = {key: {} for key in identity["userAssignedIdentities"]}
-        made["identity"] = {"type": identity["type"], "userAssignedIdentities": named}
-    properties = {key: value for key, value in model["properties"].items() if key not in _OWN_PROPERTIES}
+        made["identity"] = {"type": identity.get("type") or "UserAssigned", "userAssignedIdentities": named}
+    shown: Json = model.get("properties") or {}
+    properties = {key: value for key, value in shown.items() if key not in _OWN_PROPERTIES}
     if properties.get("virtualMachineProfile"):
         properties["virtualMachineProfile"] = _profile(properties["virtualMachineProfile"], name)
     tags = _tags(model.get("tags") or {})

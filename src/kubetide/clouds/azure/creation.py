@@ -23,6 +23,7 @@ from kubetide.clouds.common.creation import (
     HAS_NO_MAXIMUM,
     Candidate,
     candidate_name,
+    copying,
     make_candidate,
     name_is_taken,
     pattern_warnings,
@@ -30,6 +31,7 @@ from kubetide.clouds.common.creation import (
     unlike_architecture,
     unreadable,
 )
+from kubetide.clouds.common.rest import converted_without_nulls
 from kubetide.objects.base import Json
 from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.errors import CloudError
@@ -153,8 +155,11 @@ def _joins_visibly(profile: MachineProfile) -> bool:
 
 
 def read_model(model: Json) -> ScaleSet:
-    """Return a set as far as the provider reads it."""
-    return msgspec.convert(model, ScaleSet, strict=False)
+    """Return a set as far as the provider reads it. Raises CloudError."""
+    try:
+        return converted_without_nulls(model, ScaleSet)
+    except msgspec.ValidationError as error:
+        raise CloudError(str(error)) from error
 
 
 async def create(api: ComputeApi, name: str, model: Json) -> None:
@@ -193,7 +198,11 @@ class Patterns:
 
         async def one(key: str) -> None:
             try:
-                self._models[key] = await self._api.model(patterns[key].name)
+                model = {**await self._api.model(patterns[key].name), "name": patterns[key].name}
+                read_model(model)
+                with copying(f"the scale set {key}"):
+                    model_like(model, name=key, size="", zone=NO_ZONE, max_size=0)
+                self._models[key] = model
             except CloudError as error:
                 self._errors[key] = f"it {unreadable(error)}"
 

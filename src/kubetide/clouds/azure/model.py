@@ -94,6 +94,7 @@ class Identity(ApiStruct):
     """As whom the machines of a set sign in."""
 
     type: str | None = None
+    user_assigned_identities: Json | None = None
 
 
 class ScaleSet(ApiStruct):

@@ -6,7 +6,8 @@ names of instance types, and what is created is like it but for the type. What i
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -24,6 +25,8 @@ CREATED: Final = "kubetide.dev/created-from"
 HAS_NO_MAXIMUM: Final = "its maximum size is 0, and theirs would be, too"
 """What keeps a pattern with that maximum from being of use."""
 
+_NO_CODE: Final = CloudError("").error_code
+"""The code of an error for which the cloud has none."""
 _SUFFIX: Final = 6
 
 
@@ -68,7 +71,22 @@ def pattern_warnings(
 
 def unreadable(error: CloudError) -> str:
     """Return that something cannot be read, and why, in the same words each time: texts of refusals name requests."""
-    return f"cannot be read: {error.error_code or error}"
+    code = "" if error.error_code == _NO_CODE else error.error_code
+    return f"cannot be read: {code or error}"
+
+
+@contextmanager
+def copying(what: str) -> Iterator[None]:
+    """Raise CloudError where a model that the cloud shows lacks what its API promises, or has it in another form.
+
+    Models are copied whole, so no type says what is in them.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CloudError(
+            f"{what} cannot be copied, as the cloud shows it otherwise than its API says: {error!r}"
+        ) from error
 
 
 def unlike_architecture(own: str, other: str) -> str:

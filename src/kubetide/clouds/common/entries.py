@@ -36,3 +36,12 @@ def read_entries(listed: Iterable[Any], kind: type[T], name_key: str) -> Entries
                 raise CloudError(f"an entry without {name_key} cannot be read: {error}") from error
             problems[name] = f"the API's answer on {name} cannot be read: {error}"
     return Entries(found, problems)
+
+
+def check_amounts(cpus: float, memory: float) -> None:
+    """Raise ValueError, which decoding reports, for an instance type without CPUs or memory.
+
+    No pod fits its node, so that its group would never grow and nothing would say why.
+    """
+    if cpus <= 0 or memory <= 0:
+        raise ValueError(f"an instance type of {cpus} CPUs and {memory} memory, where both should be above 0")

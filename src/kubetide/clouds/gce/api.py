@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kubetide.clouds.common.entries import check_amounts
 from kubetide.clouds.common.pagination import PageTokens
 from kubetide.clouds.common.rest import (
     UNREADABLE,
@@ -35,8 +36,7 @@ from kubetide.units.time import Duration, milliseconds, minutes, seconds
 
 T = TypeVar("T")
 _MIB = 1 << 20
-_WAIT_IN_ALL, _WAIT_PAUSE = seconds(20), milliseconds(100)
-_CREATION_IN_ALL = minutes(2)
+_WAIT_IN_ALL, _CREATION_IN_ALL, _WAIT_PAUSE = seconds(20), minutes(2), milliseconds(100)
 _NOT_FOUND = {"notFound", "404"}
 _THROTTLED = {"rateLimitExceeded", "userRateLimitExceeded", "resourceOperationRateExceeded"}
 
@@ -132,6 +132,9 @@ class _Machine(ApiStruct):
     memory_mb: int = 0
     accelerators: tuple[_Accelerators, ...] | None = None
     architecture: str = ""
+
+    def __post_init__(self) -> None:
+        check_amounts(self.guest_cpus, self.memory_mb)
 
 
 class _Region(ApiStruct):

@@ -18,6 +18,7 @@ from kubetide.clouds.common.creation import (
     HAS_NO_MAXIMUM,
     Candidate,
     candidate_name,
+    copying,
     make_candidate,
     name_is_taken,
     pattern_warnings,
@@ -123,10 +124,12 @@ async def create(api: ComputeApi, pattern: GceRef, ref: GceRef, new: NewGroup) -
         new: What is asked for.
     """
     group = await api.manager_model(pattern)
-    used = parse_template_url(group["instanceTemplate"])
+    with copying(f"the group {pattern}"):
+        used = parse_template_url(group["instanceTemplate"])
     template = await api.template_model(pattern.project, region_of(pattern.zone), used)
     own = TemplateRef(ref.name, used.is_regional)
-    body = _template_body(template, ref.name, new.instance_type, pattern.name)
+    with copying(f"the instance template {used.name}"):
+        body = _template_body(template, ref.name, new.instance_type, pattern.name)
     await _insert_template(api, ref, own, body)
     try:
         await api.insert_group(ref, _group_body(group, ref.name, api.template_path(ref, own), pattern.name))

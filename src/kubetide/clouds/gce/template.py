@@ -32,6 +32,14 @@ class DiskParams(ApiStruct):
     disk_size_gb: str | int | None = None
     disk_type: str = ""
 
+    @property
+    def size_gib(self) -> int:
+        """The size of the disk; 0 where the template says none. Raises CloudError."""
+        try:
+            return int(self.disk_size_gb or 0)
+        except ValueError as error:
+            raise CloudError(f"diskSizeGb of a disk is {self.disk_size_gb!r}, not a number of GiB") from error
+
 
 class Disk(ApiStruct):
     boot: bool | None = None
@@ -179,7 +187,7 @@ def _ephemeral_bytes(read: TemplateEnv) -> int | None:
     boot = _boot_disk(read.properties)
     if boot is None or not kube_env.is_boot_disk_for_pods(read.env):
         return None
-    return int(boot.disk_size_gb or 0) * _GIB
+    return boot.size_gib * _GIB
 
 
 def _capacity(
@@ -239,7 +247,7 @@ def _annotations(read: TemplateEnv) -> dict[str, str]:
     boot = _boot_disk(read.properties)
     if boot is not None:
         annotations[BOOT_DISK_TYPE] = boot.disk_type
-        annotations[BOOT_DISK_SIZE] = str(boot.disk_size_gb or 0)
+        annotations[BOOT_DISK_SIZE] = str(boot.size_gib)
     if not kube_env.is_boot_disk_for_pods(read.env):
         annotations[LOCAL_SSD_FOR_PODS] = "true"
     return annotations

@@ -18,6 +18,7 @@ from kubetide.clouds.common.creation import (
     HAS_NO_MAXIMUM,
     Candidate,
     candidate_name,
+    copying,
     make_candidate,
     name_is_taken,
     pattern_warnings,
@@ -148,9 +149,11 @@ async def create(api: TencentApi, pattern: Group, new: NewGroup, subnets: Sequen
     Raises: CloudError.
     """
     group = await api.group_model(pattern.auto_scaling_group_id)
-    configuration = await api.configuration_model(group["LaunchConfigurationId"])
+    configuration = await api.configuration_model(pattern.launch_configuration_id)
     tags = _tags(pattern)
-    made = await _create_configuration(api, _configuration_body(configuration, new, pattern))
+    with copying(f"the launch configuration {pattern.launch_configuration_id}"):
+        own = _configuration_body(configuration, new, pattern)
+    made = await _create_configuration(api, own)
     body = {
         **_copied(group, _GROUP_COPIED),
         **{name: group[key] for key, name in _GROUP_RENAMED.items() if group.get(key)},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.clouds.common.entries import check_amounts
+
 
 class _Object(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     """Base of the API's objects, whose names begin with a capital letter."""
@@ -60,6 +62,9 @@ class InstanceType(_Object, frozen=True):
     cpu: int = msgspec.field(default=0, name="CPU")
     memory: int = 0
     gpu: float = msgspec.field(default=0, name="GPU")
+
+    def __post_init__(self) -> None:
+        check_amounts(self.cpu, self.memory)
 
 
 class Subnet(_Object, frozen=True):
