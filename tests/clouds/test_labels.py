@@ -185,6 +185,7 @@ def test_a_file_and_flags_say_bounds_and_prices(tmp_path):
         ("", ["5:2:a"], "group a: min 5, max 2"),
         ("groups: {a: {maximum: 3}}", [], "groups.yaml: Object contains unknown field"),
         ("groups: [", [], "groups.yaml: while parsing"),
+        ("groups: {a: {price: .nan}}", [], "group a: its price nan is none; give 0 or more"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, content, bounds, words):

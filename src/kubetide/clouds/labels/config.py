@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -81,8 +82,8 @@ def read_groups(file: str, labels: Iterable[str] = (), bounds: Iterable[str] = (
             raise LabelsConfigError(
                 f"group {name}: min {one.min}, max {one.max}: 0 <= min <= max must hold; give bounds such as 1:10"
             )
-        if one.price is not None and one.price < 0:
-            raise LabelsConfigError(f"group {name}: its price {one.price} is negative; give 0 or more")
+        if one.price is not None and not 0 <= one.price < math.inf:
+            raise LabelsConfigError(f"group {name}: its price {one.price} is none; give 0 or more")
     return GroupsConfig(tuple(labels) or config.labels, groups)
 
 
