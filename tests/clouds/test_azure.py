@@ -99,6 +99,22 @@ def test_a_set_that_grew_by_another_hand_is_not_asked_beyond_the_target():
     Azure(etag=True).with_groups().play(story)
 
 
+def test_without_etags_too_an_increase_ends_no_machines_that_others_have_asked_for_since():
+    """A set that is as large by now gets no order; the next increase begins with that size."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fleet.set_target("web", 2)
+        await cloud.increase_size("web", 1)
+        assert (here.fake.calls.count("PUT web"), here.fleet.groups["web"].target) == (0, 2)
+        assert (await group_in(cloud, "web")).target_size == 2
+        await cloud.increase_size("web", 1)
+        assert here.fleet.groups["web"].target == 3
+
+    Azure().with_groups().play(story)
+
+
 def test_a_size_that_was_just_set_holds_over_a_list():
     """A list lowers a set's size only once its machines are deleted; until then the size after the order counts."""
 

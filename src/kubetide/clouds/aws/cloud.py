@@ -280,15 +280,16 @@ class AwsCloud(Cloud):
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
     async def increase_size(self, group_id: str, delta: int) -> None:
-        """Raise the desired capacity, as of now. Raises CloudError.
+        """Raise the desired capacity, unless it is as large by now. Raises CloudError.
 
-        What is asked for is a size: an old one would end machines that others have asked for since.
+        An order is a size: made of an old one it would end machines that others have asked for since.
         """
         known = await self._group(group_id)
         known.check_increase(delta)
+        size = known.target + delta
         await self._see_again(known)
-        known.check_increase(delta)
-        await self._set_size(known, known.target + delta)
+        if known.target < size:
+            await self._set_size(known, size)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Lower the desired capacity by machines that AWS still owes, as of now. Raises CloudError."""

@@ -38,6 +38,10 @@ class Capacities:
             return self._changed[key].size
         return self._listed.get(key)
 
+    def is_ours(self, key: str) -> bool:
+        """Return whether this program has set the size of a set a moment ago, and its list may be older."""
+        return key in self._changed
+
     def change(self, key: str, size: int, *, until: Duration) -> None:
         """Note a size that this program has set."""
         self._changed[key] = _Changed(size, until)

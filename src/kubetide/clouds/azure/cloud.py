@@ -322,25 +322,27 @@ class AzureCloud(Cloud):
 
     async def _set_capacity(self, key: str, scale_set: ScaleSet, target: int) -> tuple[int, str]:
         """Ask for a size; return the size that the set has now, and the URL of the operation."""
-        etag = (scale_set.etag or "") if self._settings.etag else ""
-        try:
-            return target, await self._api.set_capacity(scale_set, target, etag=etag)
-        except CloudError as error:
-            if not etag or error.error_code not in {"PreconditionFailed", "412"}:
-                raise
+        # A size of the last list, a minute ago, would end machines that others have asked for since.
+        etag = self._etag_of(scale_set)
+        if etag or self._capacities.is_ours(key):
+            try:
+                return target, await self._api.set_capacity(scale_set, target, etag=etag)
+            except CloudError as error:
+                if not etag or error.error_code not in {"PreconditionFailed", "412"}:
+                    raise
         return await self._set_capacity_anew(key, target)
 
-    async def _set_capacity_anew(self, key: str, target: int) -> tuple[int, str]:
-        """Read a set that somebody has changed, and ask once more; not where it is as large already.
+    def _etag_of(self, scale_set: ScaleSet) -> str:
+        return (scale_set.etag or "") if self._settings.etag else ""
 
-        Source: cluster-autoscaler cloudprovider/azure, the second attempt with a fresh ETag.
-        """
+    async def _set_capacity_anew(self, key: str, target: int) -> tuple[int, str]:
+        """Read a set that somebody may have changed, and ask for a size, unless it is as large; so upstream with an ETag."""
         self._cache.expire(key)
         try:
             fresh = self._sets[key] = await self._api.scale_set(self._sets[key].name)
             if (fresh.capacity or 0) >= target:
                 return fresh.capacity or 0, ""
-            return target, await self._api.set_capacity(fresh, target, etag=fresh.etag or "")
+            return target, await self._api.set_capacity(fresh, target, etag=self._etag_of(fresh))
         except CloudError:
             self._sets_outdated = True
             raise
