@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from tests.clouds.faults import BODIES, Fault
@@ -288,6 +289,43 @@ def test_an_instance_type_without_cpus_or_memory_gives_no_template(vendor, field
         for group in await cloud.refresh():
             assert (group.template, group.stale) == (None, "")
             assert "both should be above 0" in group.template_error
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("vendor", ["alibaba", "tencent"])
+def test_a_maximum_below_that_of_nodes_is_a_warning(vendor):
+    """The flag's holds, and the cloud makes no machines beyond its own; of a group that allows more nothing is said."""
+    here, cloud, _ = spoiled(vendor)
+    here.fake.groups |= {here.web: {"MaxSize": 2}, here.system: {"MaxSize": 9}}
+
+    async def main():
+        system, web = await cloud.refresh()
+        assert (web.max_size, system.warnings) == (3, None)
+        assert [
+            "its own maximum size 2 only, which is below the 3 of --nodes" in one for one in web.warnings
+        ] == [True]
+
+    asyncio.run(main())
+
+
+def test_a_null_of_compute_engine_is_as_if_it_were_not_there():
+    """As on all other clouds; the group could not be read."""
+    here, _, _ = spoiled("gce")
+    send = here.send
+
+    async def with_null(request):
+        answer = await send(request)
+        body = json.loads(answer.body)
+        for one in body.get("managedInstances", ()):
+            one["instanceStatus"] = one["lastAttempt"] = None
+        return answer._replace(body=json.dumps({"kind": None, "nextPageToken": None} | body).encode())
+
+    here.send = with_null
+
+    async def main():
+        system, web = await here.connect().refresh()
+        assert (system.stale, len(system.instances), web.stale) == ("", 1, "")
 
     asyncio.run(main())
 

@@ -32,7 +32,13 @@ from kubetide.clouds.common.placeholders import (
     split_placeholders,
 )
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
-from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
+from kubetide.clouds.common.sizes import (
+    check_decrease,
+    check_delete,
+    check_increase,
+    decreased,
+    doubts_of_maximum,
+)
 from kubetide.clouds.common.template import kube_proxy
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
@@ -183,7 +189,7 @@ class AlibabaCloud(Cloud):
             is_ours = spec.name in self._created
             node, template_error = await attempt(self._templates.node(group, spec.name, in_one_zone=is_ours))
             warnings, _ = await attempt(self._patterns.warnings(group, spec.max_size))
-            doubts = self._templates.doubts(group)
+            doubts = *self._templates.doubts(group), *doubts_of_maximum(group.max_size, spec.max_size)
         instances = tuple(self._instance(one) for one in machines or ())
         return GroupReading(
             id=spec.name,

@@ -222,9 +222,9 @@ def _without_nulls(value: Any) -> Any:
 
 
 def decoded(response: Response, kind: type[T]) -> T:
-    """Return the decoded JSON body of an answer. Raises CloudError."""
+    """Return the decoded JSON body of an answer; a null is as if it were not there. Raises CloudError."""
     try:
-        return msgspec.json.decode(response.body, type=kind, strict=False)
+        return decoded_without_nulls(response.body, kind)
     except UNREADABLE as error:
         raise CloudError(f"the API's answer cannot be read: {error}") from error
 

@@ -58,3 +58,14 @@ def check_delete(target: int, min_size: int, count: int) -> None:
         raise CloudError(
             f"min size reached, nodes will not be deleted (size {target}, minimum {min_size}, to delete {count})"
         )
+
+
+def doubts_of_maximum(own: int, max_size: int) -> tuple[str, ...]:
+    """Return a warning where a group's own maximum is below that of ``--nodes``, which holds here; 0 is not known."""
+    if not 0 < own < max_size:
+        return ()
+    doubt = (
+        f"the cloud grows it to its own maximum size {own} only, which is below the {max_size} of --nodes; "
+        "raise it, or lower that of --nodes"
+    )
+    return (doubt,)

@@ -27,7 +27,14 @@ from kubetide.clouds.common.placeholders import (
     split_placeholders,
 )
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
-from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
+from kubetide.clouds.common.sizes import (
+    check_decrease,
+    check_delete,
+    check_increase,
+    decreased,
+    doubts_of_maximum,
+    increased,
+)
 from kubetide.clouds.tencent.api import TencentApi
 from kubetide.clouds.tencent.creation import CALLED, Patterns, create, delete, pattern_of, types_to_create
 from kubetide.clouds.tencent.model import Group
@@ -172,6 +179,7 @@ class TencentCloud(Cloud):
         numbers, zones_error = await attempt(self._templates.zone_numbers(zones))
         node, template_error = await attempt(self._templates.node(group, spec.name))
         warnings, _ = await attempt(self._patterns.warnings(group, spec.max_size))
+        doubts = doubts_of_maximum(group.max_size, spec.max_size) if group else ()
         instances = [
             Instance(provider_id=provider_id(numbers[one.zone], one.instance_id))
             for one in machines or ()
@@ -188,7 +196,7 @@ class TencentCloud(Cloud):
             stateless=frozenset(one.provider_id for one in instances),
             template=_template(group, spec.name, node) if group and node else None,
             template_error=template_error,
-            warnings=(*self._templates.doubts(group), *(warnings or ())),
+            warnings=(*self._templates.doubts(group), *doubts, *(warnings or ())),
             offerings=self._templates.offerings(group, node),
             debug=spec.name,
             autoprovisioned=group is not None and self._is_ours(group),
