@@ -7,11 +7,13 @@ import os
 import signal
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 
 import aiohttp
 import pytest
 from click.testing import CliRunner
 from tests.cli.test_run import line_with
+from tests.cluster.faults.proxy import proxied
 from tests.cluster.served import TOKEN, served
 
 from kubetide.cli.main import cli
@@ -100,7 +102,8 @@ async def running(tmp_path, config, *flags, command=COMMAND, says=""):
     )
     try:
         yield process
-        process.send_signal(signal.SIGTERM)
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
         _, errors = await asyncio.wait_for(process.communicate(), PATIENCE_S)
         assert process.returncode == 0, errors.decode()
         lines = errors.decode().splitlines()
@@ -168,6 +171,58 @@ def test_it_acts_as_upstream_does(tmp_path):
         assert lease.spec.holder_identity == ""
 
     story(main, tmp_path)
+
+
+LONG_LEASE = ("--leader-elect-lease-duration=10m", "--leader-elect-renew-deadline=5m")
+
+
+def ending(tmp_path, fault, retry_period):
+    """Send SIGTERM to a leader and let ``fault(cluster, process, exchange)`` meet its requests from then on; return the lease's holder."""
+
+    async def run(clock):
+        async with served(clock) as (cluster, _, connection), proxied(connection) as (proxy, through):
+            config = tmp_path / "kubeconfig"
+            authority = through.authority.encode()
+            write_kubeconfig(config, kubeconfig(through.url, token=TOKEN, authority=authority))
+            await a_waiting_pod(cluster, clock)
+            retry = f"--leader-elect-retry-period={retry_period}"
+            async with running(tmp_path, config, *LONG_LEASE, retry) as process:
+                await line_with(process, "leading by lease cluster-autoscaler")
+                proxy.set(partial(fault, cluster, process))
+                process.send_signal(signal.SIGTERM)
+                await process.wait()
+            lease = await cluster.get(LEASES, "cluster-autoscaler", namespace="kube-system")
+            return lease.spec.holder_identity
+
+    return run_real(run)
+
+
+@pytest.mark.slow
+def test_a_second_sigterm_cuts_nothing_off(tmp_path):
+    """It comes while the lease is being let go of: that is done all the same, and the exit status is 0."""
+
+    async def again(cluster, process, exchange):
+        del cluster
+        if exchange.method == "PUT" and exchange.is_about("leases"):
+            process.send_signal(signal.SIGTERM)
+            await asyncio.sleep(1)
+
+    assert ending(tmp_path, again, "4m") == ""
+
+
+@pytest.mark.slow
+def test_a_lease_lost_while_a_process_ends_is_no_failure(tmp_path):
+    """The server does not answer the last write, and another takes the lease: status 0 within seconds."""
+
+    async def taken(cluster, process, exchange):
+        del process
+        if exchange.method != "DELETE":
+            return None
+        patch = {"spec": {"holderIdentity": "another"}}
+        await cluster.patch(LEASES, "cluster-autoscaler", patch, namespace="kube-system")
+        return await exchange.say_nothing()
+
+    assert ending(tmp_path, taken, "200ms") == "another"
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from kubetide.objects.kinds import (
     VPAS,
 )
 from kubetide.ports.cloud import Cloud, NodeGroup
-from kubetide.ports.errors import Forbidden, MetricsError, Unavailable
+from kubetide.ports.errors import CloudError, Forbidden, MetricsError, Unavailable
 from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.guard import Advice
 from kubetide.runtime.service import Service
@@ -273,6 +273,73 @@ def test_a_status_that_cannot_be_written_is_told_once_and_so_is_its_end():
     name = "kube-system/cluster-autoscaler-status"
     assert failed.startswith(f"ConfigMap {name} cannot be written: etcdserver: request timed out; ")
     assert end == "the status ConfigMap is written again"
+
+
+class Failing(Cloud):
+    """Has a group of no machines, and refuses to say so while ``error`` is set; ``%`` in it is another number each time."""
+
+    name, gpu_label = "failing", ""
+
+    def __init__(self):
+        self.error, self.calls = "", 0
+
+    async def refresh(self):
+        self.calls += 1
+        if self.error:
+            raise CloudError(self.error.replace("%", f"{self.calls:012d}"))
+        return [NodeGroup(id="g", min_size=0, max_size=3, target_size=0, template_error="not known")]
+
+
+def test_each_time_that_ticks_fail_is_said_once_and_so_is_its_end():
+    """Also the second time by the same error; ids of requests make no cause another one, nor does a good tick in between."""
+
+    async def main(clock):
+        world, said, cloud = World(clock), [], Failing()
+        flags = {"controllers": "nodes", "cloud-provider": "failing:cloud"}
+        service = service_of(clock, world.cluster, said, world.usage, cloud=cloud, **flags)
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(1))
+        for errors in (("away",), ("away", "", "away"), ("refused; request id %", "quota")):
+            for error in errors:
+                cloud.error = error
+                await clock.sleep(seconds(30) if not error else minutes(5))
+            cloud.error = ""
+            await clock.sleep(minutes(5))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return said
+
+    failed, well = "a tick of the nodes loop failed:", "ticks of the nodes loop end well again"
+    first, *others = run_virtual(main, start=START)
+    assert first == f"{failed} away"
+    assert others[:3] == [well, f"{failed} away", well]
+    assert others[3].startswith(f"{failed} refused; request id 0")
+    assert others[4:] == [f"{failed} quota", well]
+
+
+def test_the_end_waits_for_no_server_that_says_nothing():
+    """The status ConfigMap is deleted at the end: where that is not answered, the process must not be killed."""
+
+    class Silent(EmbeddedCluster):
+        async def delete(self, kind, name, **where):
+            del kind, name, where
+            await asyncio.Event().wait()
+
+    async def main(clock):
+        world, said = World(clock), []
+        cluster = Silent(world.cluster.rest.store, clock, seed=1)
+        flags = {"controllers": "nodes", "cloud-provider": "failing:cloud"}
+        service = service_of(clock, cluster, said, world.usage, cloud=Failing(), **flags)
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(1))
+        task.cancel()
+        begun = clock.monotonic()
+        with suppress(asyncio.CancelledError):
+            await task
+        return clock.monotonic() - begun
+
+    assert run_virtual(main, start=START) <= seconds(10)
 
 
 def test_a_cloud_without_groups_is_named_once_and_so_is_its_end():

@@ -111,13 +111,15 @@ class _Process:
         try:
             async with AsyncExitStack() as stack:
                 await self._run(clock, stack)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, LeaseLost):
             if not self._told_to_end:
                 raise
 
     def _end(self, task: asyncio.Task[None]) -> None:
-        self._told_to_end = True
-        task.cancel()
+        # A second signal must not cut off the end that the first one began.
+        if not self._told_to_end:
+            self._told_to_end = True
+            task.cancel()
 
     def _plugins(self) -> list[Plugin]:
         """Load what the configuration names of other packages, and return which they are. Raises: PluginNotUsable."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kubetide.explain.records import Recorder
@@ -24,6 +25,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.runtime.configuration.config import RunConfig
 from kubetide.runtime.expanders import connected_expander
 from kubetide.runtime.failing_sources import failing_sources
+from kubetide.runtime.failing_ticks import FailingTicks
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import missing_right, with_hint
@@ -38,10 +40,13 @@ from kubetide.units.time import (
     before,
     minutes,
     seconds,
+    to_seconds,
 )
 from kubetide.watching import Caches, Informer
 
 _LOOK = seconds(5)
+_FAREWELL = seconds(5)
+"""So long a loop has for its last writes, so that the whole end fits into a grace period of 30 s."""
 _UNREAD = minutes(1)
 """Caches that cannot be read for so long make the process not ready."""
 
@@ -115,7 +120,7 @@ class Service:
             expander=connected_expander(config.loops.of(NodesSettings)),
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
-        self._failures_told: dict[str, int] = {}
+        self._failing_ticks = {entry.name: FailingTicks(entry.name) for entry, _, _ in self._loops}
         self._listening, self._registry = listening, registry
         show_holds(registry, self._loops)
         for name, listener in show_loops(registry, self._loops).items():
@@ -144,8 +149,11 @@ class Service:
                     tasks.create_task(one.runner.run())
                 tasks.create_task(self._look_after())
         finally:
+            # An API server that says nothing must not hold the end up: a lease is still to be let go of.
             for one in self._loops:
-                await one.loop.close()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(to_seconds(_FAREWELL)):
+                        await one.loop.close()
 
     def not_ready(self) -> str:
         """Return which caches have not synced, or cannot be read for a minute; empty if all are well.
@@ -220,10 +228,9 @@ class Service:
                 self._tell("status", nodes.status_problem, "the status ConfigMap is written again")
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for entry, loop, _ in self._loops:
-                if loop.health.failures != self._failures_told.get(entry.name, 0):
-                    self._failures_told[entry.name] = loop.health.failures
-                    failure = with_hint(loop.health.last_failure.strip(), (entry.name,))
-                    self._tell(f"loop {entry.name}", f"a tick of the {entry.name} loop failed: {failure}", "")
+                failure = with_hint(loop.health.last_failure.strip(), (entry.name,))
+                if said := self._failing_ticks[entry.name].sentence(loop.health, failure, self._clock.now()):
+                    self._warn(said)
             await self._clock.sleep(_LOOK)
 
     def _tell_of_unread_objects(self) -> None:
