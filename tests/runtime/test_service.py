@@ -10,11 +10,14 @@ from tests.horizontal.running import START, Usage, World
 from tests.nodes.live import FREE
 from tests.vertical.custom_kinds import definition
 
+from kubetide.elastic.definitions import definitions
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
+from kubetide.nodes.capacity.definitions import definitions as capacity_definitions
 from kubetide.objects.kinds import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    ELASTIC_WORKLOADS,
     EVENTS,
     PODS,
     STORED_KINDS,
@@ -22,14 +25,16 @@ from kubetide.objects.kinds import (
     VPAS,
 )
 from kubetide.ports.cloud import Cloud, NodeGroup
-from kubetide.ports.errors import CloudError, Forbidden, MetricsError, Unavailable
+from kubetide.ports.errors import CloudError, Forbidden, MetricsError, NotFound, Unavailable
 from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.guard import Advice
+from kubetide.runtime.needed_kinds import DEFINED_GROUPS
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.runtime.unread_caches import UnreadCaches
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
+from kubetide.vertical.definitions import definitions as vpa_definitions
 
 
 class Nothing:
@@ -203,7 +208,8 @@ def test_a_refusal_names_what_is_missing_and_who_grants_it():
     (sentence,) = said
     assert sentence == (
         'cannot read pods: pods is forbidden: User "system:serviceaccount:kubetide:kubetide" cannot list resource '
-        '"pods" in API group "" at the cluster scope; ClusterRole kubetide-horizontal of deploy/ grants it'
+        '"pods" in API group "" at the cluster scope; ClusterRole kubetide-horizontal of deploy/ grants it; '
+        "the horizontal loop cannot work without them"
     )
 
 
@@ -273,6 +279,57 @@ def test_a_status_that_cannot_be_written_is_told_once_and_so_is_its_end():
     name = "kube-system/cluster-autoscaler-status"
     assert failed.startswith(f"ConfigMap {name} cannot be written: etcdserver: request timed out; ")
     assert end == "the status ConfigMap is written again"
+
+
+class Undefined(EmbeddedCluster):
+    """Serves no watch for long; kinds in ``gone`` are served no more."""
+
+    gone: tuple = ()
+
+    async def watch(self, kind, **where):
+        if kind in self.gone:
+            raise NotFound("the server could not find the requested resource")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(30):
+                async for batch in super().watch(kind, **where):
+                    yield batch
+
+
+def test_a_kind_that_is_not_served_is_said_with_who_needs_it():
+    """Before and after it is there; only a loop that cannot do without it makes the process not ready."""
+
+    async def main(clock):
+        said, ready = [], []
+        cluster = Undefined(Store((*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS)), clock, seed=1)
+        service = service_of(clock, cluster, said, controllers="recommender,elastic")
+        task = asyncio.create_task(service.run())
+        await clock.sleep(minutes(3))
+        ready.append(service.not_ready())
+        for body in (definition(VPAS), definition(VPA_CHECKPOINTS), *definitions()):
+            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+        await clock.sleep(minutes(3))
+        for gone in (ELASTIC_WORKLOADS, VPAS):
+            cluster.gone = (*cluster.gone, gone)
+            await clock.sleep(minutes(3))
+            ready.append(service.not_ready())
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return said, ready
+
+    said, ready = run_virtual(main, start=START)
+    workloads, vpas, checkpoints = ELASTIC_WORKLOADS.resource, VPAS.resource, VPA_CHECKPOINTS.resource
+    why = "the server could not find the requested resource"
+    goes_by = "by what was last read of them"
+    fix = "`kubetide install crds --apply` installs their definitions"
+    without = f"the recommender loop cannot work without them; {fix}"
+    assert f"cannot read {vpas} and {checkpoints}: {why}; {without}" in said
+    assert f"cannot read {workloads}: {why}; the elastic loop goes on without them" in said
+    assert said[-2:] == [
+        f"cannot read {workloads}: {why}; until then the elastic loop goes {goes_by}",
+        f"cannot read {vpas}: {why}; until then the loops recommender and elastic go {goes_by}",
+    ]
+    assert ready == [f"no first list yet of {checkpoints}, {vpas}", "", f"cannot read {vpas}: {why}"]
 
 
 class Failing(Cloud):
@@ -451,3 +508,9 @@ def test_an_object_that_cannot_be_read_is_named():
         ),
         "VerticalPodAutoscaler default/shop can be read again, or is gone",
     ]
+
+
+def test_the_kinds_that_can_be_installed_are_those_with_a_definition_here():
+    """The hint names a command that helps."""
+    every = (*vpa_definitions(), *capacity_definitions(), *definitions())
+    assert {one["spec"]["group"] for one in every} == DEFINED_GROUPS

@@ -28,6 +28,7 @@ from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.failing_ticks import FailingTicks
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
+from kubetide.runtime.needed_kinds import consequence, is_needed
 from kubetide.runtime.permissions import missing_right, with_hint
 from kubetide.runtime.series import ListeningRecorder, show_caches, show_holds, show_loops, show_skew
 from kubetide.runtime.timing.clocks import AGREED, SkewReport
@@ -119,7 +120,8 @@ class Service:
             offload=asyncio.to_thread,
             expander=connected_expander(config.loops.of(NodesSettings)),
         )
-        self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
+        self._entries = tuple(loop_entries(config.run.controllers))
+        self._loops = wire(self._entries, parts, config.loops)
         self._failing_ticks = {entry.name: FailingTicks(entry.name) for entry, _, _ in self._loops}
         self._listening, self._registry = listening, registry
         show_holds(registry, self._loops)
@@ -171,10 +173,18 @@ class Service:
 
     def _needed(self) -> list[Informer[Any]]:
         """Return the caches that the loops cannot do without: those of volumes and devices may be refused."""
-        optional = [kind for entry, _, _ in self._loops for kind in entry.optional_kinds]
-        return [
-            one for one in self._caches.all if one.has_synced or not one.failures or one.kind not in optional
-        ]
+        return [one for one in self._caches.all if not one.refused or is_needed(one.kind, self._entries)]
+
+    def _why_unread(self, cache: Informer[Any]) -> str:
+        """Return why a cache cannot be read now, and what a refusal means for the loops; empty if it can."""
+        if not cache.failures:
+            return ""
+        why = with_hint(cache.last_error, self._controllers)
+        if not cache.refused:
+            return why
+        is_served = bool(missing_right(cache.last_error))
+        said = consequence(cache.kind, self._entries, is_served=is_served, has_been_read=cache.has_synced)
+        return f"{why}; {said}" if said else why
 
     def not_alive(self) -> str:
         """Return the loop that a restart may help; empty for none, and while the run waits for its lease."""
@@ -212,13 +222,7 @@ class Service:
         while True:
             if any(informer.failures for informer in self._needed()):
                 self._unread = self._clock.now()
-            errors = [
-                (
-                    one.kind.resource,
-                    with_hint(one.last_error, self._controllers) if one.failures else "",
-                )
-                for one in self._caches.all
-            ]
+            errors = [(one.kind.resource, self._why_unread(one)) for one in self._caches.all]
             for sentence in self._unread_caches.sentences(errors):
                 self._warn(sentence)
             self._tell_of_unread_objects()

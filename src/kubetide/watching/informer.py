@@ -93,6 +93,11 @@ class Informer(Generic[T]):
         return self._reflector.last_error
 
     @property
+    def refused(self) -> bool:
+        """Whether the last of them was refused: the kind may not be read, or is not served."""
+        return self._reflector.refused
+
+    @property
     def unread(self) -> Mapping[Key, UnreadableObject]:
         """The objects that cannot be read; ``objects`` has the last state of each that could, if there was one."""
         return self._reflector.unread

@@ -45,6 +45,7 @@ class Reflector:
         last_relist: What the last list found, None before the second one.
         failures: Failed lists and watches in a row.
         last_error: Of the last of them; empty when there are none.
+        refused: Whether the last of them was refused: the kind may not be read, or is not served.
         unread: The objects that cannot be read. What stores have of them is their last state that could, if any.
         synced: Set once the first list has been taken in.
         answered: Set once the first list has been taken in or refused.
@@ -67,6 +68,7 @@ class Reflector:
         self.last_relist: Relist | None = None
         self.failures = 0
         self.last_error = ""
+        self.refused = False
         self.unread: dict[Key, UnreadableObject] = {}
 
     def store(self, keep: Keep | None) -> Store[Any]:
@@ -124,7 +126,8 @@ class Reflector:
                 self._note_heard_so_far()
                 self.failures += 1
                 self.last_error = str(error)
-                if isinstance(error, Forbidden | NotFound):
+                self.refused = isinstance(error, Forbidden | NotFound)
+                if self.refused:
                     self.answered.set()
                 if isinstance(error, InternalError):
                     # A watch from the same version would come to the same event that cannot be read.
@@ -243,6 +246,7 @@ class Reflector:
     def _well(self) -> None:
         self.failures = 0
         self.last_error = ""
+        self.refused = False
 
 
 def _is_older(version: str, than: str) -> bool:
