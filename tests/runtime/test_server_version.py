@@ -68,13 +68,14 @@ class Pausing:
         self._slept(duration)
 
 
-def test_a_server_that_does_not_answer_is_waited_for():
+@pytest.mark.parametrize("status", [401, 429, 500, 503])
+def test_a_server_that_does_not_answer_is_waited_for(status):
     """Nothing is decided by the rules of a version that may not be the cluster's; it is said once what is waited for."""
     pauses, warnings = [], []
 
     async def handle(request):
         if len(pauses) < 2:
-            return web.Response(status=503)
+            return web.Response(status=status)
         return web.json_response({"gitVersion": "v1.37.0"})
 
     async def main(clock):

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from kubetide.cluster import HttpCluster
 from kubetide.objects.minor_version import NEWEST, OLDEST, minor_of
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import ApiError, Unavailable
+from kubetide.ports.errors import ApiError, InternalError, TooManyRequests, Unauthorized, Unavailable
 from kubetide.runtime.configuration.config import RunConfig
 from kubetide.units.time import seconds
 
 _PAUSE = seconds(5)
+_PASSING = (Unavailable, Unauthorized, TooManyRequests, InternalError)
+"""Errors that another request may not meet."""
 
 
 class _Answer(msgspec.Struct):
@@ -34,25 +36,33 @@ async def with_server_version(
     waits = False
     while True:
         try:
-            version = await version_to_follow(cluster, warn)
-        except Unavailable as error:
+            version = await version_to_follow(cluster, warn, passing=_PASSING)
+        except _PASSING as error:
             if not waits:
-                warn(f"the API server's version cannot be read yet: {error}")
+                warn(
+                    f"the API server's version cannot be read yet: {error}; until then nothing is decided. "
+                    f"--kubernetes-version=1.{NEWEST} goes on without it"
+                )
             waits = True
             await clock.sleep(_PAUSE)
         else:
             return replace(config, loops=config.loops.with_kubernetes_version(version))
 
 
-async def version_to_follow(cluster: HttpCluster, warn: Callable[[str], None]) -> str:
+async def version_to_follow(
+    cluster: HttpCluster,
+    warn: Callable[[str], None],
+    *,
+    passing: tuple[type[ApiError], ...] = (Unavailable,),
+) -> str:
     """Return the version, such as ``1.37``, whose rules hold for the API server; warn where it does not say its own.
 
-    Raises: Unavailable for no answer in time.
+    Raises: the errors of ``passing``; Unavailable is that of no answer in time.
     """
     try:
         answer = msgspec.json.decode(await cluster.get_raw("/version"), type=_Answer)
         minor = minor_of(answer.git_version)
-    except Unavailable:
+    except passing:
         raise
     except (ApiError, ValueError) as error:
         warn(
