@@ -214,9 +214,13 @@ def test_a_refusal_names_what_is_missing_and_who_grants_it():
 
 
 class Unwritable(EmbeddedCluster):
-    """Lets nobody write a scale."""
+    """Lets nobody write a scale while ``refuses``."""
+
+    refuses = True
 
     async def replace_scale(self, kind, name, replicas, **more):
+        if not self.refuses:
+            return await super().replace_scale(kind, name, replicas, **more)
         raise Forbidden(
             f'{kind.resource} "{name}" is forbidden: User "u" cannot update resource "{kind.plural}/scale" '
             f'in API group "{kind.group}" in the namespace "default"'
@@ -224,7 +228,7 @@ class Unwritable(EmbeddedCluster):
 
 
 def test_a_refused_write_is_told_once_with_who_grants_it():
-    """Two workloads that cannot be scaled for an hour are one line: the right is the same."""
+    """Two workloads that cannot be scaled for an hour are one line: the right is the same. A right that is lost again is a new one."""
 
     async def main(clock):
         world, said = World(clock), []
@@ -234,14 +238,22 @@ def test_a_refused_write_is_told_once_with_who_grants_it():
         world.usage.milli = 400
         task = asyncio.create_task(service_of(clock, cluster, said, world.usage).run())
         await clock.sleep(minutes(60))
+        cluster.refuses = False
+        await clock.sleep(minutes(90))
+        assert len(said) == 1
+        cluster.refuses = True
+        world.usage.milli = 20
+        await clock.sleep(minutes(30))
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
         return said
 
-    (sentence,) = run_virtual(main, start=START)
-    assert sentence.startswith('a request was refused: deployments.apps "')
-    assert sentence.endswith('"default"; ClusterRole kubetide-horizontal of deploy/ grants it')
+    said = run_virtual(main, start=START)
+    assert len(said) == 2
+    for sentence in said:
+        assert sentence.startswith('a request was refused: deployments.apps "')
+        assert sentence.endswith('"default"; ClusterRole kubetide-horizontal of deploy/ grants it')
 
 
 def test_a_status_that_cannot_be_written_is_told_once_and_so_is_its_end():

@@ -39,6 +39,7 @@ from kubetide.units.time import (
     Duration,
     Instant,
     before,
+    between,
     minutes,
     seconds,
     to_seconds,
@@ -48,6 +49,7 @@ from kubetide.watching import Caches, Informer
 _LOOK = seconds(5)
 _FAREWELL = seconds(5)
 """So long a loop has for its last writes, so that the whole end fits into a grace period of 30 s."""
+_REFUSED_AGAIN = minutes(60)
 _UNREAD = minutes(1)
 """Caches that cannot be read for so long make the process not ready."""
 
@@ -99,6 +101,8 @@ class Service:
         )
         self._controllers = config.run.controllers
         self._told: dict[str, str] = {}
+        self._refused: dict[str, Instant] = {}
+        """When each right that the account lacks was last asked for."""
         self._unread_caches = UnreadCaches()
         self._unread_objects: set[str] = set()
         safe = guarded_cluster(cluster, guard, refused=self._tell_of_refusal)
@@ -274,12 +278,14 @@ class Service:
             self._tell("node groups", problem, "there are node groups now")
 
     def _tell_of_refusal(self, message: str) -> None:
-        """Say once of each right that the account lacks what was refused for want of it."""
-        right = missing_right(message)
-        if right and f"right {right}" not in self._told:
-            self._tell(
-                f"right {right}", f"a request was refused: {with_hint(message, self._controllers)}", ""
-            )
+        """Say of each right that the account lacks what was refused for want of it: once, until nothing was for an hour."""
+        right, now = missing_right(message), self._clock.now()
+        if not right:
+            return
+        refused = self._refused.get(right)
+        self._refused[right] = now
+        if refused is None or between(refused, now) > _REFUSED_AGAIN:
+            self._warn(f"a request was refused: {with_hint(message, self._controllers)}")
 
     def _tell(self, about: str, problem: str, end: str) -> None:
         if problem != self._told.get(about, ""):
