@@ -111,7 +111,9 @@ def test_a_pod_that_would_be_refused():
     async def story(world):
         await make_buffer(world)
         await world.after(minutes(1))
-        said = f"Buffer not ready for provisioning: failed to create fake pod: {refusal}"
+        said = f"Buffer not ready for provisioning: failed to create fake pod: {refusal}".replace(
+            "fake-pod-x", "fake-pod"
+        )
         assert await ready(world) == ("False", said)
         assert not world.nodes
         admission.forbids = ""
@@ -183,3 +185,22 @@ def test_a_workload_without_pods_is_admitted():
 
     play(story, wrap=admission, **BUFFERS)
     assert admission.asked == 1
+
+
+def test_a_pod_that_is_refused_again_and_again_is_said_once():
+    """The server makes up another name for each pod that it is asked about; the buffer's condition stays."""
+
+    async def story(world):
+        await make_buffer(world)
+        worker = {"template": {"spec": {"priority": -100}}}
+        await world.cluster.patch(POD_TEMPLATES, WORKER, worker, namespace="default")
+        await world.after(minutes(1))
+        first = await world.cluster.get(CAPACITY_BUFFERS, "room", namespace="default")
+        assert (await ready(world))[1].startswith(
+            'Buffer not ready for provisioning: failed to create fake pod: pods "fake-pod" is forbidden: '
+        )
+        await world.after(minutes(2))
+        later = await world.cluster.get(CAPACITY_BUFFERS, "room", namespace="default")
+        assert later.metadata.resource_version == first.metadata.resource_version
+
+    play(story, **BUFFERS)

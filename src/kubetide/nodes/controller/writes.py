@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ _SOURCES: Final[dict[str, Kind[Any]]] = {
 }
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105  # the prefix of a volume's name
 _DRY_RUN_NAME: Final = "fake-pod-"
+_DRY_RUN_POD: Final = re.compile(f"{_DRY_RUN_NAME}[a-z0-9]+")
 # The words of kube-apiserver's RBAC authorizer (v1.36); what admission forbids has others.
 _NO_RIGHT: Final = 'cannot create resource "pods"'
 _NOT_OF_TEMPLATES: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
@@ -59,7 +61,8 @@ class Writer:
                 failed[key] = ""
             except ApiError as error:
                 self.failures += 1
-                failed[key] = str(error)
+                # The pod of each dry run has another name: with it the buffer's condition would change in every tick.
+                failed[key] = _DRY_RUN_POD.sub(_DRY_RUN_NAME.rstrip("-"), str(error))
                 if not isinstance(error, NotFound):
                     self.unwritten[key] = None
         return failed
