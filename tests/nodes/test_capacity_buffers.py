@@ -6,11 +6,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, convert, deployment, group, owner, pod, pods, replica_set
-from tests.nodes.requests import buffer, conditions_of, pod_template, world
+from tests.nodes.requests import TEMPLATES, buffer, conditions_of, pod_template, world
 
 from kubetide.nodes.capacity.buffers.names import template_name
 from kubetide.nodes.capacity.buffers.translate import replicas_of
 from kubetide.nodes.decision import CopyTemplate
+from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.nodes.explain.capacity_overview import capacity_tables
 from kubetide.nodes.facts.capacity import CapacityChanges
@@ -422,3 +423,13 @@ def test_names_are_not_too_long():
     """The name of a buffer's template is cut to what the API server takes."""
     assert template_name("a") == "capacitybuffer-a-pod-template"
     assert len(template_name("a" * 253)) == 253
+
+
+def test_a_pod_that_is_named_as_a_placeholder_would_be_keeps_its_place():
+    """The plan knows pods by their names: a placeholder took the place of a StatefulSet's pod, whose node then counted as idle."""
+    there = pod("capacity-buffer-spare-1", cpu="2", node="n1")
+    spare = buffer("spare", podTemplateRef={"name": "small"}, replicas=2)
+    held = world(buffers=[spare], templates=TEMPLATES, nodes=("n1", "n2"), pods=[there])
+    held.tick()
+    assert explain_node(held.state, "n1", held.now).utilization == 0.75
+    assert held.increases(at=seconds(10), pods=(pod("large", cpu="3500m"),)) == {"g": 1}

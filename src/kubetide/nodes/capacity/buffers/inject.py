@@ -26,6 +26,7 @@ from kubetide.nodes.capacity.buffers.names import (
 )
 from kubetide.nodes.capacity.buffers.quotas import QuotaReservations
 from kubetide.nodes.capacity.buffers.translate import is_managed, translate, with_condition
+from kubetide.nodes.capacity.planned_names import apart
 from kubetide.nodes.decision import Write
 from kubetide.nodes.facts.statuses import status_write
 from kubetide.nodes.facts.template_pods import with_default_requests
@@ -86,7 +87,7 @@ def placeholders(state: State) -> list[Pod]:
             and _is_served(state, buffer)
             and is_true(buffer.status.conditions, PROVISIONING)
         ):
-            found += pods_of(buffer, template, buffer.status.replicas or 0)
+            found += [apart(state, pod) for pod in pods_of(buffer, template, buffer.status.replicas or 0)]
     return found
 
 

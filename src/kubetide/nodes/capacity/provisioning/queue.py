@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from kubetide.nodes.capacity.planned_names import apart
 from kubetide.nodes.capacity.provisioning.conditions import (
     accepted,
     is_booked,
@@ -68,7 +69,7 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
             )
             continue
         try:
-            pods = [_apart(state, pod) for one in pods_of(request, state.capacity) for pod in one]
+            pods = [apart(state, pod) for one in pods_of(request, state.capacity) for pod in one]
         except NoPods as error:
             message = f"Couldn't create pods, err: {error}"
             tick.changed[key] = with_condition(request, FAILED, "True", NOT_BOOKED_REASON, message, now)
@@ -202,7 +203,7 @@ def _pods(
         )
         tick.processed = True
         return None
-    return [[_apart(state, pod) for pod in one] for one in pods]
+    return [[apart(state, pod) for pod in one] for one in pods]
 
 
 def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:
@@ -234,11 +235,3 @@ def _has_node(state: State, key: Key, pod: Pod) -> bool:
         return False
     node = state.snapshot.node_of(key)
     return node is not None and node in state.snapshot
-
-
-def _apart(state: State, pod: Pod) -> Pod:
-    """Return the pod under a name that no pod has: the snapshot knows pods by their names."""
-    name = pod.metadata.name
-    while (pod.metadata.namespace, name) in state.pods:
-        name += "-requested"
-    return pod if name == pod.metadata.name else replace(pod, metadata=replace(pod.metadata, name=name))
