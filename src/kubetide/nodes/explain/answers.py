@@ -12,7 +12,7 @@ from math import inf
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.explain.blockers import fix_for
+from kubetide.nodes.explain.blockers import detail_of, fix_for
 from kubetide.nodes.explain.cluster_health import unhealthy_now, unhealthy_text
 from kubetide.nodes.explain.created_groups import takers_sentence
 from kubetide.nodes.explain.prospects import (
@@ -24,6 +24,7 @@ from kubetide.nodes.explain.prospects import (
     unlooked_sentence,
 )
 from kubetide.nodes.explain.requests import consumer_sentence
+from kubetide.nodes.explain.reserved import BOOKED, is_booking, reserved_text
 from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Supposing
@@ -105,6 +106,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
         goes: When the node may go, in words; empty where that is not known.
         failed: How often its removal has failed, when last and why, in words; empty for never.
         filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
+        reserved: For whose pods, which are not there yet, capacity on it is reserved; empty for none.
         consolidated: What consolidation does with it, what that saves and what it waits for; empty for nothing.
         unready: Since when it is not ready and why, in words; empty while it is ready.
     """
@@ -124,6 +126,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     goes: str = ""
     failed: str = ""
     filled: str = ""
+    reserved: str = ""
     consolidated: str = ""
     unready: str = ""
 
@@ -246,12 +249,15 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
         found,
         sentence=f"{halt} {found.sentence}".lstrip(),
         price_per_hour=price_of(state, found.group),
-        way_out=fix_for(found.blocking_reason or found.reason),
+        way_out=fix_for(
+            BOOKED if is_booking(state, found.blocking_pod) else found.blocking_reason or found.reason
+        ),
         goes=removal_sentence(state, name, found.reason, found.blocking_pod)
         if found.status != "deleting"
         else "",
         failed=failures_sentence(state, name),
         filled=filling_sentence(state.nodes[name]),
+        reserved=reserved_text(state, name),
         consolidated=state.memory.consolidation.reasons.get(name, ""),
         unready=unready_text(state, name),
     )
@@ -293,13 +299,11 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
     found = next((one for one in memory.status.unremovable if one.node == name), None)
     if found is not None:
         before = last_simulated_verdict(state, found)
-        blocked = f" Pod {found.blocking_pod}: {found.blocking_reason}." if found.blocking_pod else ""
-        detail = f" {found.detail}" if found.detail else ""
         return NodeExplanation(
             node=name,
             group=group,
             status="unneeded" if since is not None else "stays",
-            sentence=f"It stays: {found.reason}.{blocked}{detail}",
+            sentence=f"It stays: {found.reason}.{detail_of(state, found, before)}",
             reason=found.reason,
             blocking_pod=before.blocking_pod,
             blocking_reason=before.blocking_reason,

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
 from kubetide.nodes.capacity.buffers.limiting import limits_of, quotas_unread
-from kubetide.nodes.capacity.buffers.names import LIMITED, READY
+from kubetide.nodes.capacity.buffers.names import ACTIVE, LIMITED, READY
 from kubetide.nodes.capacity.buffers.quotas import QuotaLimit
+from kubetide.nodes.capacity.buffers.translate import is_managed
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
@@ -71,6 +72,12 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
     _, tick = _open(state, now)
     found = _capacities(tick, [buffer])[key]
     total = found.there + found.coming + found.missing
+    if not total and not is_managed(buffer):
+        strategy = buffer.spec.provisioning_strategy
+        return [
+            f"It waits: its provisioningStrategy {strategy} is not served here, only {ACTIVE} is.",
+            *lines,
+        ]
     coming = f", {found.coming} of them on nodes that are on their way" if found.coming else ""
     lines.insert(
         0, found.why or f"{found.there + found.coming} of the {total} requested pods have capacity{coming}."

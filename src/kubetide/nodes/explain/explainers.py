@@ -97,6 +97,8 @@ def _node_lines(found: NodeExplanation) -> list[str]:
         lines.append(f"failed: {found.failed}")
     if found.utilization is not None:
         lines.append(f"utilization: {found.utilization:.3g}")
+    if found.reserved:
+        lines.append(f"reserved: for {found.reserved}, which count as used")
     if found.since is not None and found.status == "unneeded":
         lines.append(f"unneeded since {format_rfc3339(found.since)}")
     if found.way_out:

@@ -10,6 +10,7 @@ from kubetide.nodes.explain.capacity_overview import capacity_tables
 from kubetide.nodes.explain.cluster_health import unhealthy_text
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
+from kubetide.nodes.explain.reserved import blocker_text
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.reasons import NO_GROUPS
 from kubetide.nodes.records.export import with_own_memory
@@ -141,7 +142,7 @@ def _nodes(state: State) -> Table:
     for name, verdict in sorted(unremovable.items()):
         one = last_simulated_verdict(state, verdict)
         if one.blocking_pod and name in state.nodes:
-            text = f"pod {one.blocking_pod}: {one.blocking_reason}"
+            text = blocker_text(state, one.blocking_pod, one.blocking_reason)
             rows.append((name, one.group, "blocked", text, price_of(state, one.group)))
     return Table("nodes that go or are blocked", ("node", "group", "state", "why", "price/h"), tuple(rows))
 

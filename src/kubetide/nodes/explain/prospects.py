@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubetide.nodes.explain.reserved import is_booking
 from kubetide.nodes.facts.nodes import has_taint, readiness
 from kubetide.nodes.scale_down.fill_order import SHARES
 from kubetide.nodes.scale_down.memory import UnremovableNode
@@ -73,7 +74,8 @@ def removal_sentence(state: State, node_name: str, reason: str, blocking_pod: st
         again = f" (looked at again from {format_rfc3339(known.until)} on)"
         reason = known.verdict.reason
     if blocking_pod:
-        return f"when that pod no longer keeps it{again}, and it has then been unneeded for {format_duration(time)}"
+        over = "that booking is over" if is_booking(state, blocking_pod) else "that pod no longer keeps it"
+        return f"when {over}{again}, and it has then been unneeded for {format_duration(time)}"
     if reason == "NoPlaceToMovePods":
         return f"when its pods fit on other nodes{again}, and it has then been unneeded for {format_duration(time)}"
     if reason == "NotUnderutilized":
