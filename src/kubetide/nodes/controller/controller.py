@@ -290,7 +290,7 @@ class NodesController(BaseLoop):
         self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
         await self._events.emit_all(map(event_of, (*commands.events, *result.events)))
         failed = await self._writer.write(result.writes)
-        self._gatherer.capacity.read_anew(failed)
+        self._gatherer.capacity.note_writes(self._writer.written, failed)
         self._has_acted |= has_acted(self._state, commands.actions, outcomes.results, now)
         self._has_acted |= request_processed(self._state, result.writes, failed)
         await self._write_documents(result, now)

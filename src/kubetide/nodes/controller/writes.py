@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -40,6 +40,13 @@ _NO_RIGHT: Final = 'cannot create resource "pods"'
 _NOT_OF_TEMPLATES: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
 
 
+class WrittenStatus(NamedTuple):
+    """An object as it was when its status had been written, and the version over which that was done."""
+
+    item: Any
+    over: str
+
+
 class Writer:
     """Carries out writes; a failed write is reported, so that the object is read and decided on again."""
 
@@ -48,10 +55,13 @@ class Writer:
         self.failures = 0
         self.unwritten: dict[KnownKey, None] = {}
         """Objects whose last write failed; none that are gone."""
+        self.written: dict[KnownKey, WrittenStatus] = {}
+        """Objects whose statuses the last call of ``write`` has written."""
 
     async def write(self, writes: Sequence[Write]) -> dict[KnownKey, str]:
         """Carry out the writes in order; return the errors of those that failed, empty where writing is withheld."""
         failed: dict[KnownKey, str] = {}
+        self.written = {}
         for one in writes:
             key = _key(one)
             self.unwritten.pop(key, None)
@@ -72,13 +82,14 @@ class Writer:
             case WriteStatus():
                 status: Json = msgspec.json.decode(one.status)
                 body: Json = {"metadata": {"resourceVersion": one.version}, "status": status}
-                await self._cluster.patch(
+                item = await self._cluster.patch(
                     CAPACITY_KIND_OF[one.resource],
                     one.name,
                     body,
                     namespace=one.namespace,
                     subresource="status",
                 )
+                self.written[_key(one)] = WrittenStatus(item, one.version)
             case DeleteRequest():
                 try:
                     await self._cluster.delete(
