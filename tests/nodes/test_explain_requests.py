@@ -13,6 +13,7 @@ from tests.nodes.requests import (
     consumer,
     pod_template,
     provisioned,
+    quota,
     request,
     world,
 )
@@ -150,3 +151,22 @@ def test_a_pod_that_no_request_helps_any_more_says_what_to_do(named, age, ending
     held = world(requests=[booked], templates=TEMPLATES, pods=[consumer("late", named, cpu="5")])
     held.tick()
     assert explain_pod(held.state, ("default", "late"), held.now).sentence.endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"quotas": [quota("few", {"nodes": "2"})]}, "would pass CapacityQuota/few on nodes"),
+        ({"cores_total": "0:8"}, "would pass --cores-total"),
+        (
+            {"max_node_increases_per_hour": 2},
+            "would pass --max-node-increases-per-hour=2, as 0 were bought within the last hour",
+        ),
+    ],
+)
+def test_a_limit_over_all_groups_that_leaves_a_part_is_named(limits, why):
+    """A part of the nodes is not bought for a request: a group that may have two of its three does not take it."""
+    held = world(requests=[request("gang", ("big", 3), kind=ATOMIC)], templates=TEMPLATES, nodes=(), **limits)
+    assert held.increases() == {}
+    lines = explain_request(held.state, ("default", "gang"), held.now)
+    assert lines[-1] == f"  group g: no, its 3 new nodes {why}"

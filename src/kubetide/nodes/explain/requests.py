@@ -16,7 +16,7 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.capacity.provisioning.queue import retry_time
 from kubetide.nodes.expander import packs_all_groups
-from kubetide.nodes.explain.waiting.verdict_text import group_lines
+from kubetide.nodes.explain.waiting.verdict_text import TAKES_THEM, group_lines
 from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
@@ -170,4 +170,4 @@ def _verdicts(copy: State, tick: Tick, pods: list[Pod], now: Instant) -> tuple[l
     """Return the verdict of each group on the pods, a line each, and whether one takes all of them."""
     tick.demand.pods, tick.skipped, tick.options = pods, {}, []
     lines = [f"  {line}" for line in group_lines(copy, tick, now)]
-    return lines, any(len(option.pods) == len(pods) for option in tick.options)
+    return lines, any(line.endswith(TAKES_THEM) for line in lines)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates
+from kubetide.nodes.expander import Option
 from kubetide.nodes.reasons import BACKED_OFF, OUT_OF_STOCK
 from kubetide.nodes.registry.stock_outs import tried_again
+from kubetide.nodes.scale_up.choosing.choice import increases_within_an_hour
 from kubetide.nodes.scale_up.choosing.options import evaluate_groups, find_options, group_of, group_pods
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
+from kubetide.nodes.scale_up.increase.limits import CLUSTER_WIDE_FLAGS, Headroom
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, format_rfc3339
+
+TAKES_THEM: Final = "takes them"
 
 
 def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
@@ -25,15 +32,16 @@ def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
     state.settings = replace(state.settings, scaleup_simulation_for_skipped_node_groups_enabled=True)
     group_pods(state, tick)
     add_candidates(state, tick)
-    evaluate_groups(state, tick, headroom_of(state, tick), now)
+    headroom = headroom_of(state, tick)
+    evaluate_groups(state, tick, headroom, now)
     find_options(state, tick)
     return [
-        f"{'group to be created,' if group in tick.would_be else 'group'} {group}: {verdict_text(state, tick, group)}"
+        f"{'group to be created,' if group in tick.would_be else 'group'} {group}: {verdict_text(state, tick, group, headroom, now)}"
         for group in tick.views
     ]
 
 
-def verdict_text(state: State, tick: Tick, group: str) -> str:
+def verdict_text(state: State, tick: Tick, group: str, headroom: Headroom, now: Instant) -> str:
     """Return whether new nodes of the group would take the pods, and why not: the first reason.
 
     Of a group that is skipped also why its nodes would not take them anyway: lifting what it is skipped for is then no help.
@@ -48,11 +56,27 @@ def verdict_text(state: State, tick: Tick, group: str) -> str:
         rejection = verdict.rejected.get(group)
         if rejection is not None:
             return f"no, {rejection.text}"
-    taken = next((len(one.pods) for one in tick.options if one.group.id == group), 0)
-    total = len(tick.demand.pods)
-    return (
-        "takes them" if taken >= total else f"no, its limits leave new nodes for {taken} of the {total} pods"
-    )
+    option = next((one for one in tick.options if one.group.id == group), None)
+    taken, total = 0 if option is None else len(option.pods), len(tick.demand.pods)
+    if option is None or taken < total:
+        return f"no, its limits leave new nodes for {taken} of the {total} pods"
+    limit = _limit_text(state, option, headroom, now)
+    return f"no, {limit}" if limit else TAKES_THEM
+
+
+def _limit_text(state: State, option: Option, headroom: Headroom, now: Instant) -> str:
+    """Return which limit over all groups the option's nodes would pass; empty for none."""
+    count, most = option.nodes, state.settings.max_node_increases_per_hour
+    nodes = "its new node" if count == 1 else f"its {count} new nodes"
+    for quota, resources in headroom.exceeded_quotas(option.template.node, count):
+        return f"{nodes} would pass {quota} on {', '.join(resources)}"
+    for name in headroom.exceeded_by(option.template.capacity, count):
+        flag, _ = CLUSTER_WIDE_FLAGS.get(name, ("gpu-total", 1))
+        return f"{nodes} would pass --{flag}"
+    lately = increases_within_an_hour(state, now)
+    if lately + count > most:
+        return f"{nodes} would pass --max-node-increases-per-hour={most}, as {lately} were bought within the last hour"
+    return ""
 
 
 def _until(state: State, tick: Tick, group: str) -> str:

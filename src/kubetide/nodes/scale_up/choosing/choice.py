@@ -216,7 +216,7 @@ def _choose_together(
     """Buy for all pods at once, over all groups; the limits are part of the problem."""
     settings = state.settings
     there = len(state.snapshot)
-    bought_lately = _increases_within_an_hour(state, now)
+    bought_lately = increases_within_an_hour(state, now)
     hourly = max(0, settings.max_node_increases_per_hour - bought_lately)
     limits = [hourly]
     if settings.max_nodes_per_scaleup > 0:
@@ -317,7 +317,7 @@ def _within_limits(
             reason("Capped", chosen.group.id, requested=count, nodes=allowed, limit="resource limits")
         )
     cap = state.settings.max_node_increases_per_hour
-    used = _increases_within_an_hour(state, now)
+    used = increases_within_an_hour(state, now)
     if used + allowed > cap:
         reasons.append(reason("ScaleUpCapReached", used=used, limit=cap))
         allowed = max(0, cap - used)
@@ -326,7 +326,7 @@ def _within_limits(
     return allowed
 
 
-def _increases_within_an_hour(state: State, now: Instant) -> int:
+def increases_within_an_hour(state: State, now: Instant) -> int:
     """Forget older increases and return the number of nodes asked for since."""
     state.memory.increases = tuple(
         (at, nodes) for at, nodes in state.memory.increases if at > before(now, hours(1))
