@@ -124,3 +124,14 @@ def test_a_buffer_that_is_not_ready_or_not_served_says_why():
     (one,) = waiting(buffers=(reserved(1),))
     assert one.seen == "no capacity is reserved: --capacity-buffer-pod-injection-enabled is off"
     assert one.fix == "set --capacity-buffer-pod-injection-enabled for the node loop"
+
+
+def test_a_buffer_that_quotas_cut_says_so_unless_nodes_are_missing():
+    """A quota may be meant so: it is told, and is no warning. Pods without capacity come first."""
+    limited = condition(names.LIMITED, "True", 5, "Buffer replicas limited from 5 to 1 due to quotas: team")
+    (one,) = waiting(buffers=(reserved(1, limited, *READY),))
+    assert (one.severity, one.seen) == ("info", "Buffer replicas limited from 5 to 1 due to quotas: team")
+    assert one.fix.startswith("raise what the ResourceQuotas allow")
+    (one,) = waiting(buffers=(reserved(3, limited, *READY),))
+    assert one.severity == "warning"
+    assert one.seen.startswith("2 of its 3 pods have no capacity")

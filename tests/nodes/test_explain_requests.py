@@ -15,11 +15,13 @@ from tests.nodes.requests import (
     provisioned,
     quota,
     request,
+    resource_quota,
     world,
 )
 
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.buffers import explain_buffer
+from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.explain.requests import explain_request
 from kubetide.units.time import minutes
 
@@ -170,3 +172,18 @@ def test_a_limit_over_all_groups_that_leaves_a_part_is_named(limits, why):
     assert held.increases() == {}
     lines = explain_request(held.state, ("default", "gang"), held.now)
     assert lines[-1] == f"  group g: no, its 3 new nodes {why}"
+
+
+def test_a_buffer_that_quotas_cut_is_not_said_to_have_all():
+    """It has what it may, which is less than it asks for: the pages name the quota."""
+    spare = buffer("spare", podTemplateRef={"name": "small"}, replicas=5)
+    team = resource_quota("team", {"requests.cpu": "2"})
+    held = world(buffers=[spare], templates=TEMPLATES, resource_quotas=[team])
+    held.tick()
+    assert explain_buffer(held.state, ("default", "spare"), held.now)[0] == (
+        "2 of the 2 pods that ResourceQuotas leave it have capacity."
+    )
+    (table,) = [one for one in OVERVIEW.tables(held, held.now) if one.title == "capacity buffers that wait"]
+    assert [row[1:6] for row in table.rows] == [
+        (2, 2, 0, 0, "Buffer replicas limited from 5 to 2 due to quotas: team")
+    ]

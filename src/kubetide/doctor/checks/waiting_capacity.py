@@ -8,7 +8,7 @@ from typing import Final
 from kubetide.doctor.finding import Finding, Severity, title_of
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.nodes.capacity.provisioning.conditions import is_check_capacity, is_served
-from kubetide.nodes.explain.buffers import NO_INJECTION, missing_lines
+from kubetide.nodes.explain.buffers import NO_INJECTION, BufferCapacity, missing_lines
 from kubetide.nodes.explain.capacity_overview import (
     WaitingBuffer,
     WaitingRequest,
@@ -77,11 +77,14 @@ def _fix_of_request(snapshot: Snapshot, waiting: WaitingRequest) -> str:
 
 def _of_buffer(snapshot: Snapshot, waiting: WaitingBuffer) -> Finding:
     key, found, why = waiting
+    if why == found.limited and found.missing:  # what quotas leave is missing, too, and that comes first
+        why = ""
     pods = found.there + found.coming + found.missing
     lines = missing_lines(snapshot.node_state, found, snapshot.now)
     # Without a cloud nobody knows how many nodes are on their way.
     grows = not snapshot.groups and any(one.scale_up == "InProgress" for one in snapshot.group_statuses)
-    severity: Severity = "info" if grows and not why else "warning"
+    waits = grows and not why
+    severity: Severity = "info" if waits or (why and why == found.limited) else "warning"
     where = "that are there or on their way" if snapshot.groups else "that are there"
     return Finding(
         check="waiting-capacity",
@@ -89,12 +92,14 @@ def _of_buffer(snapshot: Snapshot, waiting: WaitingBuffer) -> Finding:
         object=f"{CAPACITY_BUFFERS.kind} {'/'.join(key)}",
         seen=_joined(why or f"{found.missing} of its {pods} pods have no capacity on nodes {where}.", lines),
         why="the next pods of this kind wait until nodes are bought",
-        fix="a group grows, so wait until its nodes are ready" if severity == "info" else _fix_of_buffer(why),
+        fix="a group grows, so wait until its nodes are ready" if waits else _fix_of_buffer(found, why),
     )
 
 
-def _fix_of_buffer(why: str) -> str:
+def _fix_of_buffer(found: BufferCapacity, why: str) -> str:
     """Return what a person can do about a buffer; ``why`` is empty where only capacity is missing."""
+    if why and why == found.limited:
+        return "raise what the ResourceQuotas allow, or let the buffer ask for fewer pods: no node helps it"
     if why == NO_INJECTION:
         return "set --capacity-buffer-pod-injection-enabled for the node loop"
     if why:

@@ -36,12 +36,14 @@ class BufferCapacity(NamedTuple):
         coming: How many of these are on nodes that are on their way.
         left: Those without capacity.
         why: Why nobody knows what the buffer asks for; empty where it is known.
+        limited: What ResourceQuotas leave of the pods that it asks for; empty where they leave all.
     """
 
     placed: Mapping[str, int]
     coming: int
     left: tuple[Pod, ...]
     why: str
+    limited: str = ""
 
     @property
     def there(self) -> int:
@@ -79,8 +81,9 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
             *lines,
         ]
     coming = f", {found.coming} of them on nodes that are on their way" if found.coming else ""
+    asked = "pods that ResourceQuotas leave it" if found.limited else "requested pods"
     lines.insert(
-        0, found.why or f"{found.there + found.coming} of the {total} requested pods have capacity{coming}."
+        0, found.why or f"{found.there + found.coming} of the {total} {asked} have capacity{coming}."
     )
     lines += [f"{where}: {count}" for where, count in sorted(found.placed.items())]
     return lines + missing_lines(state, found, now)
@@ -150,7 +153,11 @@ def _capacities(tick: Tick, buffers: Iterable[CapacityBuffer]) -> dict[Key, Buff
             left.setdefault(uid, []).append(pod)
     return {
         key_of(one): BufferCapacity(
-            placed.get(uid := one.metadata.uid, {}), coming[uid], tuple(left.get(uid, ())), _not_ready(one)
+            placed.get(uid := one.metadata.uid, {}),
+            coming[uid],
+            tuple(left.get(uid, ())),
+            _not_ready(one),
+            _limited(one),
         )
         for one in buffers
     }
@@ -162,6 +169,14 @@ def _not_ready(buffer: CapacityBuffer) -> str:
     if ready is None or ready.status != "False":
         return ""
     return f"No capacity is reserved: {ready.message or ready.reason}."
+
+
+def _limited(buffer: CapacityBuffer) -> str:
+    """Return what ResourceQuotas leave of the buffer's pods; empty where they leave all, or it is not ready."""
+    limited = condition_of(buffer.status.conditions, LIMITED)
+    if limited is None or limited.status != "True" or _not_ready(buffer):
+        return ""
+    return limited.message or limited.reason
 
 
 def _buffer_of(tick: Tick, pod: Pod) -> str:

@@ -72,7 +72,7 @@ def waiting_buffers(state: State, now: Instant) -> list[WaitingBuffer]:
     """Return the buffers without all of their capacity, in order of name."""
     off = not state.settings.capacity_buffer_pod_injection_enabled
     waiting = (
-        WaitingBuffer(key, found, NO_INJECTION if off else found.why)
+        WaitingBuffer(key, found, NO_INJECTION if off else found.why or found.limited)
         for key, found in sorted(capacity_of_buffers(state, now).items())
     )
     return [one for one in waiting if one.capacity.coming or one.capacity.missing or one.why]
@@ -98,9 +98,9 @@ def _buffers(state: State, now: Instant) -> Table:
     explained = 0
     for key, found, not_ready in waiting_buffers(state, now):
         name, why = "/".join(key), not_ready
-        if found.missing and not why and explained < _MOST_EXPLAINED:
+        if found.missing and why in {"", found.limited} and explained < _MOST_EXPLAINED:
             explained += 1
-            why = "; ".join(missing_lines(state, found, now))
+            why = "; ".join(filter(None, (found.limited, *missing_lines(state, found, now))))
         there, coming, missing = found.there, found.coming, found.missing
         asked = f"ask: kubetide explain capacitybuffer {name}"
         rows.append((name, there + coming + missing, there, coming, missing, why, asked))
