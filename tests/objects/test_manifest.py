@@ -98,6 +98,12 @@ PLACE = "document 1: Deployment shop/web: "
             f'web.yaml:7: {PLACE}spec.replicas: Invalid value: "three": expected a whole number, got the text "three"',
         ),
         (
+            "  replicas: 3",
+            "  replicas: 3000000000",
+            (f"web.yaml:7: {PLACE}spec.replicas: Invalid value: 3000000000: "
+            "must be between -2147483648 and 2147483647, inclusive"),
+        ),
+        (
             "cpu: 250m",
             "cpu: abc",
             (f"web.yaml:16: {PLACE}spec.template.spec.containers[0].resources.requests[cpu]: "

@@ -256,6 +256,7 @@ CONTENT = [
     ("services/0/load/daily/burst/rise", "-1s", "services[0] (web).load.daily.burst.rise", "0 or more"),
     ("services/0/load/daily/burst/height", 0, "services[0] (web).load.daily.burst.height", "greater than 0"),
     ("flags/scan-intervall", "10s", "flags[scan-intervall]", "did you mean --scan-interval?"),
+    ("loops", ["horizontal"], "flags[scan-interval]", "a flag of the loop nodes, which is not in `loops`"),
     ("flags/scan-interval", "0s", "flags[scan-interval]", "give more than 0"),
     ("flags/scan-interval", "soon", "flags[scan-interval]", "a duration such as 10m"),
     ("flags/expander", "least-cost", "nodeGroups[0] (one).pricePerHour", "instanceTypes.big.pricePerHour"),

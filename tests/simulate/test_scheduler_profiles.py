@@ -55,6 +55,20 @@ def test_like_groups_grow_alike(tmp_path, balances, sizes):
         assert abs(last[0] - last[1]) > 1
 
 
+def test_an_empty_group_is_like_one_with_nodes(tmp_path):
+    """A group at zero takes its part, as its template has the labels that nodes of the other one have."""
+    groups = tuple(
+        NodeGroupSpec(name=name, instance_type="m5.large", min=least, max=9, zone=zone)
+        for name, least, zone in (("a", 1, "zone-a"), ("b", 0, "zone-b"))
+    )
+    flags = {"balance-similar-node-groups": True, "expander": "least-nodes"}
+    scenario = replace(
+        small(duration="12m"), node_groups=groups, services=(), manifests=(CROWD,), flags=flags
+    )
+    nodes = run(scenario, tmp_path).timeline.nodes
+    assert abs(nodes["a"][-1] - nodes["b"][-1]) <= 1
+
+
 def test_a_profile_that_packs_frees_nodes(tmp_path):
     """With mostAllocated the same pods are on no more nodes than with the default profile."""
     hours = {}

@@ -273,7 +273,21 @@ def _check_flags(check: Checker, scenario: Scenario, entries: Sequence[LoopEntry
         try:
             parse_flags({name: value}, entries)
         except FlagError as error:
-            check.that(False, f"flags[{name}]", str(error))
+            others = _loops_with(name)
+            known = others and not set(others) & {entry.name for entry in entries}
+            check.that(False, f"flags[{name}]", _of_other_loops(name, others) if known else str(error))
+
+
+def _loops_with(flag: str) -> list[str]:
+    name = flag.removeprefix("--").replace("_", "-")
+    return [entry.name for entry in loop_entries() if name in entry.flags.fields]
+
+
+def _of_other_loops(flag: str, loops: Sequence[str]) -> str:
+    which = (
+        f"the loop {loops[0]}, which is" if len(loops) == 1 else f"the loops {', '.join(loops)}, which are"
+    )
+    return f"{flag} is a flag of {which} not in `loops`; add {loops[0]} there, or leave the flag out"
 
 
 def _check_prices(check: Checker, scenario: Scenario) -> None:

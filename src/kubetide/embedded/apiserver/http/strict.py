@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubetide.embedded.apiserver.manifests.structure import child_path
+from kubetide.embedded.apiserver.manifests.structure import child_path, number_bits
 from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.store.custom_kinds.unknown import embedded_metadata, unknown_paths
 from kubetide.objects.api_types import (
@@ -33,25 +33,6 @@ from kubetide.objects.kinds import Kind
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import parse_rfc3339
 
-# Whole numbers have 32 bits but for these.
-_LONG = frozenset(
-    {
-        "activeDeadlineSeconds",
-        "deletionGracePeriodSeconds",
-        "expirationSeconds",
-        "fsGroup",
-        "generation",
-        "gracePeriodSeconds",
-        "observedGeneration",
-        "remainingItemCount",
-        "runAsGroup",
-        "runAsUser",
-        "startingDeadlineSeconds",
-        "terminationGracePeriodSeconds",
-        "timeoutSeconds",
-        "tolerationSeconds",
-    }
-)
 _GO_NAMES = {"string": "string", "bool": "bool", "float": "float64", "bytes": "[]uint8"}
 # The struct that kube-apiserver reads the type of a body into.
 _TYPE_STRUCT = (
@@ -217,7 +198,7 @@ def _go_type(kind: str, name: str) -> str:
     if kind.startswith("{}"):
         return f"map[string]{_go_type(kind[2:], name)}"
     if kind == "int":
-        return "int64" if name in _LONG else "int32"
+        return f"int{number_bits(name)}"
     package, _, own = kind.rpartition(".")
     return _GO_NAMES.get(kind) or f"{package.rpartition('.')[2]}.{own}"
 
@@ -235,7 +216,7 @@ def _bool(value: Any, kind: str, place: _Place) -> str:
 
 
 def _int(value: Any, kind: str, place: _Place) -> str:
-    bits = 63 if place.name in _LONG else 31
+    bits = number_bits(place.name) - 1
     whole = isinstance(value, int) and not isinstance(value, bool)
     return "" if whole and -(1 << bits) <= value < 1 << bits else _misfit(value, kind, place)
 

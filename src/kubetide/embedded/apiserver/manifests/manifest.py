@@ -17,7 +17,7 @@ from kubetide.embedded.apiserver.defaults.defaults import defaults
 from kubetide.embedded.apiserver.manifests.custom import kinds_defined_by
 from kubetide.embedded.apiserver.manifests.dumped import as_sent, is_dumped, is_over
 from kubetide.embedded.apiserver.manifests.hpa_older import as_v2
-from kubetide.embedded.apiserver.manifests.structure import child_path, type_of
+from kubetide.embedded.apiserver.manifests.structure import beyond_range, child_path, type_of
 from kubetide.embedded.apiserver.manifests.upstream_fields import UPSTREAM_FIELDS
 from kubetide.embedded.apiserver.rules.validation import validate
 from kubetide.objects.definition import CustomResourceDefinition
@@ -236,7 +236,7 @@ def _checked(value: Any, custom: CustomKinds) -> tuple[Kind[Any] | None, list[tu
     )
     if kind is None:
         return None, [_unknown_kind(version, name, custom)]
-    texts = list(_unknown_fields(value, type_of(kind), "", kind))
+    texts = list(_misfit_fields(value, type_of(kind), "", kind))
     metadata = value.get("metadata")
     if metadata is None or (isinstance(metadata, dict) and not metadata.get("name")):
         if not (isinstance(metadata, dict) and metadata.get("generateName")):
@@ -289,14 +289,14 @@ def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, st
     )
 
 
-def _unknown_fields(
+def _misfit_fields(
     value: Any, kind: inspect.Type, path: str, top: Kind[Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield fields that nobody reads, as they are mistakes: see ``upstream_fields``."""
+    """Yield fields that nobody reads, as they are mistakes (see ``upstream_fields``), and numbers out of range."""
     if isinstance(kind, inspect.UnionType):
         for option in kind.types:
             if not isinstance(option, inspect.NoneType):
-                yield from _unknown_fields(value, option, path)
+                yield from _misfit_fields(value, option, path)
     elif isinstance(kind, inspect.StructType) and isinstance(value, dict):
         ours = {field.encode_name: field for field in kind.fields}
         others = UPSTREAM_FIELDS.get(kind.cls, frozenset())
@@ -304,7 +304,9 @@ def _unknown_fields(
         for name, member in value.items():
             field = ours.get(name)
             if field is not None:
-                yield from _unknown_fields(member, field.type, child_path(path, name))
+                if problem := beyond_range(name, member, field.type):
+                    yield child_path(path, name), problem
+                yield from _misfit_fields(member, field.type, child_path(path, name))
             elif name not in others and not (top is not None and name in _TOP_FIELDS):
                 meant = _nearest(name, [*ours, *others])
                 if top is not None and "spec" in ours and name in _names_of(ours["spec"].type):
@@ -315,7 +317,7 @@ def _unknown_fields(
                     yield child_path(path, name), "unknown field"
     elif isinstance(kind, inspect.VarTupleType) and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unknown_fields(item, kind.item_type, f"{path}[{index}]")
+            yield from _misfit_fields(item, kind.item_type, f"{path}[{index}]")
 
 
 def _names_of(kind: inspect.Type) -> frozenset[str]:

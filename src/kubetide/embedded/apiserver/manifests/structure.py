@@ -19,6 +19,26 @@ if TYPE_CHECKING:
     from kubetide.objects.base import Json
     from kubetide.objects.kinds import Kind
 
+# Whole numbers have 32 bits but for these.
+_LONG = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "deletionGracePeriodSeconds",
+        "expirationSeconds",
+        "fsGroup",
+        "generation",
+        "gracePeriodSeconds",
+        "observedGeneration",
+        "remainingItemCount",
+        "runAsGroup",
+        "runAsUser",
+        "startingDeadlineSeconds",
+        "terminationGracePeriodSeconds",
+        "timeoutSeconds",
+        "tolerationSeconds",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
@@ -52,6 +72,23 @@ def child_path(path: str, member: str) -> str:
     if "." in member or "/" in member:
         return f"{path}[{member}]"
     return f"{path}.{member}" if path else member
+
+
+def number_bits(name: str) -> int:
+    """Return how many bits a field of that name has for its whole number, with the sign: 32 or 64."""
+    return 64 if name in _LONG else 32
+
+
+def beyond_range(name: str, value: Any, kind: inspect.Type) -> str:
+    """Return what to say of a whole number that the field of that name and type cannot hold; else nothing."""
+    options = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    holds_whole = any(isinstance(option, inspect.IntType) for option in options)
+    if not holds_whole or not isinstance(value, int) or isinstance(value, bool):
+        return ""
+    end = 1 << (number_bits(name) - 1)
+    if -end <= value < end:
+        return ""
+    return f"Invalid value: {value}: must be between {-end} and {end - 1}, inclusive"
 
 
 def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[Misfit]:
