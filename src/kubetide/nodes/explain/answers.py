@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kubetide.nodes.explain.blockers import detail_of, fix_for
 from kubetide.nodes.explain.cluster_health import unhealthy_now, unhealthy_text
 from kubetide.nodes.explain.created_groups import takers_sentence
+from kubetide.nodes.explain.placed_pods import placed_sentence
 from kubetide.nodes.explain.prospects import (
     failures_sentence,
     filling_sentence,
@@ -136,13 +137,8 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = 
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
-        unready = unready_text(state, pod.spec.node_name)
-        at = f", which is not ready {unready.rstrip('.')}" if unready else ""
         return PodExplanation(
-            namespace=namespace,
-            name=name,
-            status="placed",
-            sentence=f"It is on node {pod.spec.node_name}{at}.",
+            namespace=namespace, name=name, status="placed", sentence=placed_sentence(state, pod)
         )
     if sentence := nominated_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="nominated", sentence=sentence)
