@@ -242,7 +242,9 @@ def test_a_node_says_when_it_goes_and_what_that_saves():
     blocked, unneeded, busy = (explain_node(world.state, name, world.now) for name in ("n1", "n2", "n3"))
     assert blocked.price_per_hour == 0.25
     assert blocked.way_out.startswith("let a Deployment or a Job make the pod")
-    assert blocked.goes == "when that pod no longer keeps it, and it has then been unneeded for 10m0s"
+    assert blocked.goes == (
+        "when that pod no longer keeps it and its pods fit on other nodes, and it has then been unneeded for 10m0s"
+    )
     assert unneeded.way_out == ""
     assert (
         unneeded.goes
@@ -281,7 +283,8 @@ def test_a_node_that_is_not_simulated_again_still_names_the_pod():
         assert found.way_out == "let its PodDisruptionBudget allow one pod more to go"
     assert found.reason == "RecentlyUnremovable"
     assert found.goes == (
-        "when that pod no longer keeps it (looked at again from 2026-03-02T08:05:00Z on), and it has then been unneeded "
+        "when that pod no longer keeps it and its pods fit on other nodes (looked at again from 2026-03-02T08:05:00Z on), "
+        "and it has then been unneeded "
         "for 10m0s"
     )
 

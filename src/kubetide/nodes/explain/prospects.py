@@ -75,7 +75,9 @@ def removal_sentence(state: State, node_name: str, reason: str, blocking_pod: st
         reason = known.verdict.reason
     if blocking_pod:
         over = "that booking is over" if is_booking(state, blocking_pod) else "that pod no longer keeps it"
-        return f"when {over}{again}, and it has then been unneeded for {format_duration(time)}"
+        # As upstream: no places are sought for the pods of a node that one of them keeps.
+        freed = f"when {over} and its pods fit on other nodes{again}"
+        return f"{freed}, and it has then been unneeded for {format_duration(time)}"
     if reason == "NoPlaceToMovePods":
         return f"when its pods fit on other nodes{again}, and it has then been unneeded for {format_duration(time)}"
     if reason == "NotUnderutilized":
