@@ -15,10 +15,10 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
 from kubetide.nodes.capacity.definitions import definitions as capacity_definitions
 from kubetide.objects.kinds import (
-    CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     ELASTIC_WORKLOADS,
     EVENTS,
+    NODES,
     PODS,
     STORED_KINDS,
     VPA_CHECKPOINTS,
@@ -32,6 +32,7 @@ from kubetide.runtime.needed_kinds import DEFINED_GROUPS
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.runtime.unread_caches import UnreadCaches
+from kubetide.testing.builders import node
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 from kubetide.vertical.definitions import definitions as vpa_definitions
@@ -256,16 +257,51 @@ def test_a_refused_write_is_told_once_with_who_grants_it():
         assert sentence.endswith('"default"; ClusterRole kubetide-horizontal of deploy/ grants it')
 
 
-def test_a_status_that_cannot_be_written_is_told_once_and_so_is_its_end():
-    """Whoever reads the ConfigMap would take an old state for the present; the loop itself goes on."""
+class NoAnswer(EmbeddedCluster):
+    """An API server that fails what it is asked about one ConfigMap, for a reason that no right mends."""
 
-    class Stuck(EmbeddedCluster):
-        stuck = True
+    stuck, refused = "", frozenset()
 
-        async def create(self, kind, body, **where):
-            if kind.plural == CONFIG_MAPS.plural and self.stuck:
-                raise Unavailable("etcdserver: request timed out")
-            return await super().create(kind, body, **where)
+    def _ask(self, name, verb):
+        if name == self.stuck and verb in self.refused:
+            raise Unavailable("etcdserver: request timed out")
+
+    async def get(self, kind, name, **where):
+        self._ask(name, "get")
+        return await super().get(kind, name, **where)
+
+    async def create(self, kind, body, **where):
+        self._ask(body["metadata"].get("name"), "create")
+        return await super().create(kind, body, **where)
+
+
+@pytest.mark.parametrize(
+    ("stuck", "refused", "problem"),
+    [
+        (
+            "cluster-autoscaler-status",
+            "create",
+            "cannot be written: etcdserver: request timed out; the status in it is",
+        ),
+        (
+            "kubetide-node-templates",
+            "create",
+            "cannot be written: etcdserver: request timed out; what was learned",
+        ),
+        (
+            "kubetide-node-templates",
+            "get",
+            "cannot be read: etcdserver: request timed out; what earlier processes",
+        ),
+        (
+            "cluster-autoscaler-priority-expander",
+            "get",
+            "cannot be read: etcdserver: request timed out; the priorities",
+        ),
+    ],
+)
+def test_a_config_map_that_fails_is_told_once_and_so_is_its_end(stuck, refused, problem):
+    """An old status, facts that a restart loses, priorities that do not follow: nobody would know; the loop itself goes on."""
 
     class Full(Cloud):
         name, gpu_label = "full", ""
@@ -275,12 +311,16 @@ def test_a_status_that_cannot_be_written_is_told_once_and_so_is_its_end():
 
     async def main(clock):
         world, said = World(clock), []
-        cluster = world.cluster = Stuck(world.cluster.rest.store, clock, seed=1)
-        flags = {"controllers": "nodes", "cloud-provider": "full:cloud"}
+        cluster = world.cluster = NoAnswer(world.cluster.rest.store, clock, seed=1)
+        cluster.stuck, cluster.refused = stuck, {refused}
+        await cluster.create(
+            NODES.untyped, node("n1", labels={"node.kubernetes.io/instance-type": "m5.xlarge"})
+        )
+        flags = {"controllers": "nodes", "cloud-provider": "full:cloud", "expander": "priority", "act": True}
         service = service_of(clock, cluster, said, world.usage, cloud=Full(), **flags)
         task = asyncio.create_task(service.run())
         await clock.sleep(minutes(5))
-        cluster.stuck = False
+        cluster.stuck = ""
         await clock.sleep(minutes(1))
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -288,9 +328,8 @@ def test_a_status_that_cannot_be_written_is_told_once_and_so_is_its_end():
         return said
 
     failed, end = run_virtual(main, start=START)
-    name = "kube-system/cluster-autoscaler-status"
-    assert failed.startswith(f"ConfigMap {name} cannot be written: etcdserver: request timed out; ")
-    assert end == "the status ConfigMap is written again"
+    assert failed.startswith(f"ConfigMap kube-system/{stuck} {problem}")
+    assert end == f"ConfigMap {stuck} can be read and written again"
 
 
 class Undefined(EmbeddedCluster):

@@ -233,7 +233,10 @@ class Service:
             self._tell_of_refused_metrics()
             self._tell_of_missing_groups()
             if (nodes := self._node_loop()) is not None:
-                self._tell("status", nodes.status_problem, "the status ConfigMap is written again")
+                for name, problem in nodes.config_map_problems.items():
+                    self._tell(
+                        f"ConfigMap {name}", problem, f"ConfigMap {name} can be read and written again"
+                    )
             self._tell("clock", self._skew.sentence(self._ahead()), AGREED)
             for entry, loop, _ in self._loops:
                 failure = with_hint(loop.health.last_failure.strip(), (entry.name,))

@@ -234,9 +234,10 @@ class NodesController(BaseLoop):
         self._unchanged.ended(settled=self._status.is_settled and self._taint_latency is None)
 
     @property
-    def status_problem(self) -> str:
-        """Why the status could not be written, as a sentence; empty if it could."""
-        return self._status.problem
+    def config_map_problems(self) -> Mapping[str, str]:
+        """Why ConfigMaps could not be read or written, as sentences, by the name of each; empty for one that could."""
+        read, written = self._gatherer.config_maps.problems, self._status.problems
+        return {name: read.get(name) or written.get(name, "") for name in (*read, *written)}
 
     async def _ask_expander(self, asked: AskExpander) -> tuple[str, ...]:
         """Return the groups that the expander in a process of its own prefers. Raises CloudError."""

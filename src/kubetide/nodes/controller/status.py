@@ -19,7 +19,7 @@ _KIND: Final = CONFIG_MAPS.untyped
 
 
 class StatusMap:
-    """The object ``cluster-autoscaler-status``; a write that fails is left to the next tick, and ``problem`` says why."""
+    """The object ``cluster-autoscaler-status``, and that of learned facts; a write that fails is left to the next tick."""
 
     def __init__(self, cluster: Cluster, settings: Settings) -> None:
         self._cluster = cluster
@@ -29,8 +29,8 @@ class StatusMap:
         self._learned = _Document(cluster, self._namespace, CONFIG_MAP)
         self._is_ours = settings.write_status_configmap
         self._unsaved: str | None = None
-        self.problem = ""
-        """Why the last write failed, as a sentence; empty if it did not, was withheld, or lacks a right."""
+        self.problems = {self._name: "", CONFIG_MAP: ""}
+        """By object why its last write failed, as a sentence; empty if it did not, was withheld, or lacks a right."""
 
     @property
     def is_settled(self) -> bool:
@@ -55,7 +55,7 @@ class StatusMap:
         except ApiError as error:
             name = f"{self._namespace}/{self._name}"
             problem = f"ConfigMap {name} cannot be written: {error}; the status in it is old until then"
-        self.problem = problem
+        self.problems[self._name] = problem
 
     async def keep_learned(self, document: str | None, *, now: bool) -> None:
         """Write the learned machine facts to their own object; a failed write is tried again next time.
@@ -69,9 +69,12 @@ class StatusMap:
             await self._learned.write(DATA_KEY, self._unsaved)
         except (Withheld, Forbidden):
             pass  # Who only advises keeps nothing, nor does an account with the roles of upstream's chart.
-        except ApiError:
+        except ApiError as error:
+            name = f"{self._namespace}/{CONFIG_MAP}"
+            lost = "what was learned of machines is lost with this process until then"
+            self.problems[CONFIG_MAP] = f"ConfigMap {name} cannot be written: {error}; {lost}"
             return
-        self._unsaved = None
+        self._unsaved, self.problems[CONFIG_MAP] = None, ""
 
     async def remove(self) -> None:
         """Delete the object, unless somebody else writes it; a failure is ignored.
