@@ -7,7 +7,7 @@ import pytest
 from tests.nodes.frozen import START, World, group, node, pod, pods, replica_set, template
 
 from kubetide.clouds.gce.prices import pod_prices
-from kubetide.nodes.decision import AskExpander, IncreaseSize
+from kubetide.nodes.decision import AskExpander, IncreaseSize, Outcome
 from kubetide.nodes.expander.price import pod_price
 from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
 from kubetide.nodes.explain.answers import explain_pod
@@ -22,12 +22,20 @@ from kubetide.units.time import ZERO, after, format_rfc3339, minutes
 SERVICE = {"grpc_expander_url": "expander:7000", "grpc_expander_cert": "cert.pem"}
 
 
-def world_of(text, *, expander="priority", groups=("od", "spot-a", "spot-b")):
+class PrefersFirst(World):
+    """A world whose expander service prefers the first group that it is asked about."""
+
+    def _do(self, action):
+        outcome = super()._do(action)
+        return Outcome(groups=action.groups[:1]) if isinstance(action, AskExpander) else outcome
+
+
+def world_of(text, *, expander="priority", groups=("od", "spot-a", "spot-b"), made_by=World, **settings):
     found = PriorityMap(found=True, uid="u", priorities=text)
-    return World(
+    return made_by(
         groups=[group(name) for name in groups],
         pods=[pod("p")],
-        settings={"expander": expander},
+        settings={"expander": expander, **settings},
         priority_map=found,
     )
 
@@ -161,6 +169,107 @@ def test_a_service_is_not_asked_about_what_one_expander_settled():
     world = World(groups=[group("a")], pods=[pod("p")], settings={"expander": "grpc,price", **SERVICE})
     asked, bought = world.tick()
     assert (asked, bought.group) == (AskExpander(("a",)), "a")
+
+
+@pytest.mark.parametrize(
+    ("expander", "text", "asked", "said"),
+    [
+        ("priority,grpc", "10: [spot-a]", False, ["group spot-a is chosen by priority: 1 node for 1 pod"]),
+        (
+            "grpc",
+            "",
+            True,
+            [
+                "the expander grpc was asked about 3 options and prefers od",
+                "group od is chosen by grpc: 1 node for 1 pod",
+            ],
+        ),
+        (
+            "priority,grpc",
+            None,
+            True,
+            [
+                "the expander grpc was asked about 3 options and prefers od",
+                (
+                    "group od: the expander priority left all groups: Wrong configmap for priority expander, "
+                    "doesn't contain priorities key. Ignoring update."
+                ),
+                "group od is chosen by grpc: 1 node for 1 pod",
+            ],
+        ),
+        (
+            "priority,price,grpc",
+            "10: [spot]",
+            False,
+            ["no group is chosen: price can rate none of 3 options, as none of their groups has a price"],
+        ),
+    ],
+)
+def test_a_chain_with_a_service_says_who_settled_it(expander, text, asked, said):
+    """Whether before the service or by its answer: the reasons name the expander, and what is wrong with the map."""
+    world = world_of(text, expander=expander, made_by=PrefersFirst, **SERVICE)
+    assert any(isinstance(one, AskExpander) for one in world.tick()) == asked
+    codes = {"ExpanderAnswered", "PrioritiesIgnored", "Chosen", "NoneRated", "NoneLeft"}
+    assert sorted(VOCABULARY.text(one) for one in world.reasons if one.code in codes) == sorted(said)
+    if text == "10: [spot-a]":
+        assert set(warnings(world)) == {"PriorityConfigMapNotMatchedGroup"}
+
+
+def raises(options, context):
+    return options[context.nodes + 9]
+
+
+def returns_nothing(options, context):
+    """An expander whose author forgot to return."""
+    del options, context
+
+
+def returns_more(options, context):
+    """An expander that changes an option instead of choosing."""
+    del context
+    return [msgspec.structs.replace(options[0], nodes=9)]
+
+
+def returns_one(options, context):
+    """An expander that returns an option instead of options."""
+    del context
+    return options[0]
+
+
+def turns_round(options, context):
+    """An expander that returns its best first, in an order of its own."""
+    del context
+    return [options[1], options[0], options[1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("raises", "IndexError: list index out of range"),
+        ("returns_nothing", "TypeError: 'NoneType' object is not iterable"),
+        ("returns_more", "it returned what is none of the options that it was given"),
+        ("returns_one", "TypeError: 'Option' object is not iterable"),
+    ],
+)
+def test_a_plug_in_that_fails_leaves_all_groups_and_is_named(name, why):
+    """A mistake in an expander of one's own ends no tick: the next one of the chain chooses, and a reason names it."""
+    own = f"{__name__}:{name}"
+    large = group("b", made=template(cpu="64"))
+    world = World(groups=[group("a"), large], pods=[pod("p")], settings={"expander": f"{own},least-waste"})
+    assert world.increases() == {"a": 1}
+    (failed,) = [one for one in world.reasons if one.code == "ExpanderFailed"]
+    assert VOCABULARY.text(failed) == f"group a: the expander {own} failed and left all groups: {why}"
+
+
+def test_what_a_plug_in_returns_stands_in_the_order_given():
+    """Its own order, or an option named twice, decides nothing: of what is left one is drawn."""
+    world = World(
+        groups=[group("a"), group("b"), group("c")],
+        pods=[pod("p")],
+        settings={"expander": f"{__name__}:turns_round"},
+    )
+    world.tick()
+    assert world.state.tick.drawn_among == ("a", "b")
 
 
 GPU = "example.com/gpu"

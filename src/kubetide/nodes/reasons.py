@@ -62,6 +62,7 @@ SCALE_UP = {
     "PackingCut": "{groups:group} were not asked for options: the time for it, --max-binpacking-time={limit}, was over",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
     "PrioritiesIgnored": "group {subject}: the expander priority left all groups: {why}",
+    "ExpanderFailed": "group {subject}: the expander {expander} failed and left all groups: {why}",
     "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
     "NoneLeft": "no group is chosen: the expander {expander} leaves none of {options:option}",
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it costs at most {gap} too much",

@@ -33,6 +33,14 @@ class Warned(msgspec.Struct, frozen=True):
     message: str
 
 
+class Failed(msgspec.Struct, frozen=True):
+    """An expander that left all options as it could not choose."""
+
+    expander: str
+    why: str
+    """Empty where the ConfigMap of ``priority`` is not there."""
+
+
 class Context(msgspec.Struct, frozen=True):
     """The facts that an expander may use besides the options.
 
@@ -42,6 +50,7 @@ class Context(msgspec.Struct, frozen=True):
         pod_prices: What a pod's share of a machine costs.
         priority_map: The ConfigMap of ``priority``.
         warned: Expanders add here what people must know.
+        failed: Expanders add themselves here when they cannot choose.
     """
 
     nodes: int = 0
@@ -49,6 +58,7 @@ class Context(msgspec.Struct, frozen=True):
     pod_prices: PodPrices = msgspec.field(default_factory=PodPrices)
     priority_map: PriorityMap = msgspec.field(default_factory=PriorityMap)
     warned: list[Warned] = msgspec.field(default_factory=list)
+    failed: list[Failed] = msgspec.field(default_factory=list)
 
 
 class Expander(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kubetide.nodes.expander.base import Context, Option, Warned
+from kubetide.nodes.expander.base import Context, Failed, Option, Warned
 from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP
 from kubetide.units.regex import Pattern, PatternError, compile_pattern
 
@@ -14,8 +14,6 @@ PRIORITY: Final = "priority"
 Priorities = dict[int, list[Pattern]]
 _INVALID: Final = "PriorityConfigMapInvalid"
 _NONE_MATCHED: Final = "PriorityConfigMapNoGroupMatched"
-LEAVING_ALL: Final = frozenset({_INVALID, _NONE_MATCHED})
-"""Reasons of the warnings with which all options stay."""
 _LEAST = -1
 """What is lower never wins. Source: Cluster Autoscaler, the value from which it looks for the highest."""
 
@@ -58,26 +56,32 @@ def priority(options: Sequence[Option], context: Context) -> list[Option]:
     message = (
         "Priority expander: no priorities info found for any of the expansion options. No options filtered."
     )
-    context.warned.append(Warned(_NONE_MATCHED, message))
+    _leave_all(context, _NONE_MATCHED, message)
     return list(options)
 
 
 def _read(context: Context) -> Priorities | None:
     found = context.priority_map
     if not found.found:
+        context.failed.append(Failed(PRIORITY, ""))
         return None
     if found.priorities is None:
         message = (
             f"Wrong configmap for priority expander, doesn't contain {PRIORITIES_KEY} key. Ignoring update."
         )
-        context.warned.append(Warned(_INVALID, message))
+        _leave_all(context, _INVALID, message)
         return None
     try:
         return read_priorities(found.priorities)
     except PrioritiesError as error:
         message = f"Wrong configuration for priority expander: {error}. Ignoring update."
-        context.warned.append(Warned(_INVALID, message))
+        _leave_all(context, _INVALID, message)
         return None
+
+
+def _leave_all(context: Context, event: str, message: str) -> None:
+    context.warned.append(Warned(event, message))
+    context.failed.append(Failed(PRIORITY, message))
 
 
 def read_priorities(text: str) -> Priorities:

@@ -13,7 +13,7 @@ from kubetide.nodes.expander.least_cost.filter import LEAST_COST, least_cost
 from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
-from kubetide.nodes.expander.named import named_expander
+from kubetide.nodes.expander.named import left_by, named_expander
 from kubetide.nodes.expander.price import PRICE, price
 from kubetide.nodes.expander.priority import PRIORITY, priority
 from kubetide.ports.plugins import Plugin, PluginNotUsable
@@ -78,6 +78,13 @@ def expander_of(name: str) -> Expander:
     return EXPANDERS[name] if name in EXPANDERS else named_expander(name)[1]
 
 
+def options_left(name: str, options: Sequence[Option], context: Context) -> list[Option]:
+    """Return the options that an expander of the chain leaves. Raises PluginNotUsable."""
+    if name in EXPANDERS:
+        return EXPANDERS[name](options, context)
+    return left_by(name, options, context)
+
+
 def expander_plugins(expander: str) -> list[Plugin]:
     """Return the expanders of a chain that other packages provide. Raises PluginNotUsable."""
     names = expander.split(",")
@@ -118,8 +125,8 @@ def asks_service(expander: str) -> bool:
     return GRPC in expander.split(",")
 
 
-def before_service(options: Sequence[Option], expander: str, context: Context) -> tuple[list[Option], bool]:
-    """Return the options that the expanders before ``grpc`` leave, and whether it is asked about them.
+def before_service(options: Sequence[Option], expander: str, context: Context) -> tuple[list[Option], str]:
+    """Return the options that the expanders before ``grpc`` leave, and which of them settled it; empty if ``grpc`` is asked.
 
     As upstream it is not where an expander before it leaves at most one.
     """
@@ -127,10 +134,10 @@ def before_service(options: Sequence[Option], expander: str, context: Context) -
     for name in expander.split(","):
         if name == GRPC:
             break
-        left = expander_of(name)(left, context)
+        left = options_left(name, left, context)
         if len(left) <= 1:
-            return left, False
-    return left, True
+            return left, name
+    return left, ""
 
 
 def choose(
@@ -141,22 +148,23 @@ def choose(
     now: Instant,
     context: Context | None = None,
     draw: Draw = unit_interval,
+    settled_by: str = "",
 ) -> Choice:
     """Return the best option and the expander that decided.
 
     Each expander of the chain (of what comes after ``grpc``, where that is in it) keeps its best; of several that are left at the end one is drawn, by
     seed and time. As upstream, the chain ends where one is left, also before ``grpc``. Options must be in order of group id; there are none only where an
-    expander before ``grpc`` rated none.
+    expander before ``grpc`` rated none. ``settled_by`` is the expander up to ``grpc`` that left one or none.
     """
     context = context or Context()
     left = list(options)
     names = parse_expanders(expander)
     if GRPC in names and len(left) < 2:
-        return Choice(left[0], "being the only one") if left else Choice(None, names[0])
+        return Choice(left[0] if left else None, settled_by or "being the only one")
     for name in names[names.index(GRPC) + 1 :] if GRPC in names else names:
         if name == RANDOM:
             break
-        left = expander_of(name)(left, context)
+        left = options_left(name, left, context)
         if len(left) == 1:
             return Choice(left[0], name)
         if not left:

@@ -172,10 +172,11 @@ def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reas
     named = [option for option in tick.asking if option.group.id in outcome.groups]
     if outcome.status != "ok" or not named:
         why = outcome.error or "it names none of the groups"
-        tick.answer = reason("ExpanderSilent", options=len(asked.groups), why=why)
+        tick.answers += (reason("ExpanderSilent", options=len(asked.groups), why=why),)
         return []
     tick.asking = tuple(named)
-    tick.answer = reason("ExpanderAnswered", options=len(asked.groups), groups=", ".join(outcome.groups))
+    answered = reason("ExpanderAnswered", options=len(asked.groups), groups=", ".join(outcome.groups))
+    tick.answers += (answered,)
     return []
 
 

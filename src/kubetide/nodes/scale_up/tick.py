@@ -216,7 +216,7 @@ class Tick(msgspec.Struct):
         packing: What is left of the search for options; None outside of it.
         options: What could be bought; ``chosen`` what was: one, or several that were planned together.
         asking: The options that the expander in a process of its own is asked about; None where it is not.
-        answer: What came of that question, a reason for the group that is chosen; None without one.
+        answers: What came of that question, and of the expanders before it: reasons for the group that is chosen.
         drawn_among: Groups among which the choice was left to chance.
         cost_summary: How good the choice is, when it was made over all groups at once.
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
@@ -249,7 +249,7 @@ class Tick(msgspec.Struct):
     options: list[Option] = msgspec.field(default_factory=list)
     chosen: tuple[Option, ...] = ()
     asking: tuple[Option, ...] | None = None
-    answer: Reason | None = None
+    answers: tuple[Reason, ...] = ()
     drawn_among: tuple[str, ...] = ()
     cost_summary: CostSummary | None = None
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = msgspec.field(default_factory=list)

@@ -9,15 +9,16 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates, leave_out_surplus
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
+from kubetide.nodes.expander import Context, Option, asks_service, before_service, choose, packs_all_groups
 from kubetide.nodes.expander.price import PRICE
+from kubetide.nodes.expander.registry import GRPC
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.reasons import FILTERED_OUT, reason
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.choosing.expander_context import (
     expander_context,
     priority_warnings,
-    why_priorities_ignored,
+    problems_of,
 )
 from kubetide.nodes.scale_up.choosing.options import (
     begin_packing,
@@ -126,12 +127,13 @@ def _choose_one(
     settings = state.settings
     context = expander_context(state)
     left: Sequence[Option] = tick.options
+    settled_by = ""
     if asks_service(settings.expander):
-        left, asks = before_service(tick.options, settings.expander, context)
-        if asks:
-            tick.asking = tuple(left)
+        left, settled_by = before_service(tick.options, settings.expander, context)
+        if not settled_by:
+            tick.asking, tick.answers = tuple(left), problems_of(state, context)
             return priority_warnings(state, context)
-    return _take_best(state, tick, left, headroom, reasons, now)
+    return _take_best(state, tick, left, headroom, reasons, now, context=context, settled_by=settled_by)
 
 
 def choose_among(
@@ -148,7 +150,10 @@ def choose_among(
     if not left:
         _choose_none(tick)
         return []
-    events = _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
+    answered = any(one.code == "ExpanderAnswered" for one in tick.answers)
+    settled_by = GRPC if answered else ""
+    headroom, context = headroom_of(state, tick), expander_context(state)
+    events = _take_best(state, tick, left, headroom, reasons, now, context=context, settled_by=settled_by)
     if all_or_nothing:
         _drop_part(tick)
     return events
@@ -161,23 +166,31 @@ def _take_best(
     headroom: Headroom,
     reasons: list[Reason],
     now: Instant,
+    *,
+    context: Context,
+    settled_by: str,
 ) -> list[EventRecord]:
     settings = state.settings
-    context = expander_context(state)
-    choice = choose(options, settings.expander, seed=settings.seed, now=now, context=context, draw=state.draw)
+    choice = choose(
+        options,
+        settings.expander,
+        seed=settings.seed,
+        now=now,
+        context=context,
+        draw=state.draw,
+        settled_by=settled_by,
+    )
     warned = priority_warnings(state, context)
     chosen = choice.option
-    if tick.answer is not None:
-        reasons.append(replace(tick.answer, subject="" if chosen is None else chosen.group.id))
-        tick.answer = None
+    answers = (*tick.answers, *problems_of(state, context))
+    reasons += [replace(one, subject="" if chosen is None else chosen.group.id) for one in answers]
+    tick.answers = ()
     if chosen is None:
         code = "NoneRated" if choice.by == PRICE else "NoneLeft"
         reasons.append(reason(code, expander=choice.by, options=len(tick.options)))
         _choose_none(tick)
         return warned
     tick.chosen, tick.drawn_among = (chosen,), choice.drawn_among
-    if why := why_priorities_ignored(state, context):
-        reasons.append(reason("PrioritiesIgnored", chosen.group.id, why=why))
     reasons.append(
         reason("Chosen", chosen.group.id, expander=choice.by, nodes=chosen.nodes, pods=len(chosen.pods))
     )

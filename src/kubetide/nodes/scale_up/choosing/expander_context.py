@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.expander import Context, reads_priorities
-from kubetide.nodes.expander.priority import LEAVING_ALL
+from kubetide.nodes.expander import Context
+from kubetide.nodes.expander.priority import PRIORITY
 from kubetide.nodes.facts.priorities import PRIORITY_MAP
+from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
 
 
@@ -15,13 +17,15 @@ def expander_context(state: State) -> Context:
     return Context(len(state.nodes), settings.gpu_label, settings.pod_prices, state.priority_map)
 
 
-def why_priorities_ignored(state: State, context: Context) -> str:
-    """Return why the expander ``priority`` left all options; empty where it chose, or was not asked."""
-    if not reads_priorities(state.settings.expander):
-        return ""
-    if not context.priority_map.found:
-        return f"ConfigMap {state.settings.namespace}/{PRIORITY_MAP} is not there, or may not be read"
-    return next((one.message for one in context.warned if one.reason in LEAVING_ALL), "")
+def problems_of(state: State, context: Context) -> tuple[Reason, ...]:
+    """Return why expanders that were asked left all options, as reasons for the group that is chosen."""
+    absent = f"ConfigMap {state.settings.namespace}/{PRIORITY_MAP} is not there, or may not be read"
+    return tuple(
+        reason("PrioritiesIgnored", why=one.why or absent)
+        if one.expander == PRIORITY
+        else reason("ExpanderFailed", expander=one.expander, why=one.why)
+        for one in context.failed
+    )
 
 
 def priority_warnings(state: State, context: Context) -> list[EventRecord]:
