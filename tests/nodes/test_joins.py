@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.nodes.frozen import World, group, template
+import pytest
+from tests.nodes.frozen import World, group, pod, template
 from tests.nodes.learning import C5D, after_restart, joined, joining, of_type, template_for, two_groups
 
 from kubetide.nodes.explain.group_answers import explain_group
@@ -42,6 +43,27 @@ def test_taints_that_nodes_lose_are_left_out_of_the_clouds_template():
     world = after_restart(world, [group("b", made=tainted)])
     found = template_for(world, "b")
     assert [one.key for one in found.node.spec.taints] == ["team"]
+
+
+AGENT = {"taints": [{"key": "agent", "effect": "NoSchedule"}]}
+
+
+@pytest.mark.parametrize(("lost_after", "bought"), [(minutes(4), {"b": 1}), (minutes(20), {})])
+def test_a_taint_may_go_after_its_node_is_ready(lost_after, bought):
+    """Drivers take minutes: a taint lost within the time of start-up keeps no pod off after a restart; a later one does."""
+    said = template(cpu="2", memory="4Gi", labels=C5D, spec=AGENT)
+    ready = {"ready_at": seconds(40)}
+    world = World(
+        nodes=[joining(taints=("agent",))],
+        groups=[group("b", made=said, nodes=("b-1",))],
+    )
+    world.tick(at=seconds(10))
+    world.tick(at=seconds(50), nodes=(joining(taints=("agent",), **ready),))
+    world.tick(at=minutes(2))
+    world.tick(at=lost_after, nodes=(joining(**ready),))
+    assert world.state.memory.learned.groups["b"].joins == 1
+    world = after_restart(world, [group("b", made=said)], pods=[pod("p")])
+    assert world.increases() == bought
 
 
 def test_a_node_that_was_well_at_the_start_has_not_joined():

@@ -134,6 +134,19 @@ def test_what_was_learned_outlives_the_process():
     assert len(world.increases()) == 1
 
 
+@pytest.mark.parametrize("asked", [{DEVICE: "1"}, {"hugepages-2Mi": "100Mi"}])
+def test_what_only_the_groups_own_nodes_had_outlives_the_process(asked):
+    """A device, or huge pages, that no tag names: the group is bought for it after a restart too; another of its type is not."""
+    shown = sizes_with(**{DEVICE: "4", "hugepages-2Mi": "1Gi"})
+    world = World(nodes=[of_type("a-1", status=shown)], groups=two_groups())
+    world.tick()
+    resources = {"requests": {"cpu": "1", **asked}, "limits": asked}
+    spec = {"containers": [{"name": "main", "image": "x", "resources": resources}]}
+    groups = [group("a", made=CATALOGUE), group("b", made=CATALOGUE)]
+    world = after_restart(world, groups, pods=[pod("p", spec=spec)])
+    assert world.increases() == {"a": 1}
+
+
 def test_a_node_of_no_group_teaches_too():
     """A machine that is in no node group shows what its type has."""
     world = World(nodes=[of_type("alone")], groups=[group("b", made=CATALOGUE)], pods=[pod("p", **BIG)])

@@ -158,6 +158,53 @@ def test_the_rules_of_daemon_sets_say_which_pods_a_new_node_has(spec, runs):
     assert [one.metadata.name for one in all_templates(world.state)["g"].pods] == ["agent-pod"] * runs
 
 
+def emptied(*, made=CATALOGUE, pods=(), **objects):
+    """Return a world in which the only node of group g has gone; the cloud's template is ``made`` since then."""
+    world = World(
+        nodes=[node("g-1", cpu="2", labels=C5D)],
+        pods=pods,
+        groups=[group("g", made=CATALOGUE, nodes=("g-1",))],
+        **objects,
+    )
+    world.tick()
+    gone = [(one.metadata.namespace, one.metadata.name) for one in pods]
+    world.tick(at=minutes(5), gone_nodes=("g-1",), deleted_pods=gone)
+    world.change("g", instances=(), target_size=0, template=made)
+    return world
+
+
+LARGER = template(cpu="16", memory="64Gi", labels={TYPE: "c5d.4xlarge"}, source="catalogue: c5d.4xlarge")
+
+
+@pytest.mark.parametrize(
+    ("by_type", "offers", "bought", "source"),
+    [
+        (True, (), {"g": 1}, "cloud: catalogue: c5d.4xlarge"),
+        (True, ("c5d.large", "c5d.4xlarge"), {}, "seen earlier on node g-1, last at 2026-03-02T08:00:00Z"),
+        (False, (), {}, "seen earlier on node g-1, last at 2026-03-02T08:00:00Z"),
+    ],
+)
+def test_a_group_at_zero_that_gets_other_machines_is_looked_at_anew(by_type, offers, bought, source):
+    """Its last node says nothing of another instance type, unless the group has several, or follows upstream."""
+    world = emptied(made=LARGER, settings={"templates_by_instance_type": by_type})
+    offerings = tuple(Offering(instance_type=kind) for kind in offers)
+    world.change("g", offerings=offerings or None)
+    assert world.increases(at=minutes(6), pods=(pod("p", cpu="8"),)) == bought
+    assert explain_group(world.state, "g", world.now).template.startswith(source)
+
+
+def test_a_group_at_zero_follows_its_daemon_sets():
+    """One that is new takes its part of the next node, and one that is gone leaves its own free."""
+    world = emptied()
+    agent, large = daemon_set("agent", cpu="500m"), pod("p", cpu="1800m")
+    assert world.increases(at=minutes(6), daemon_sets=(agent,), pods=(large,)) == {}
+    its_pod = pod("agent-g", cpu="500m", node="g-1", of="agent", kind="DaemonSet")
+    world = emptied(pods=[its_pod], daemon_sets=(agent,))
+    assert world.increases(at=minutes(6), pods=(large,)) == {}
+    world = emptied(pods=[its_pod])
+    assert world.increases(at=minutes(6), pods=(large,)) == {"g": 1}
+
+
 def test_a_seen_template_expires_by_the_last_tick_with_its_node():
     """--node-info-cache-expire-time counts from the last tick in which there was a good node; until then nothing expires."""
     there = group("g", made=CATALOGUE, nodes=("n0",))

@@ -127,9 +127,10 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Joining(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A young node that is not ready yet, and the keys of all taints that it has had."""
+    """A young node that is not ready yet, or ready with taints that it may still lose, and the keys of all it has had."""
 
     taints: tuple[str, ...] = ()
+    joined: bool = False
 
 
 class StockOut(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -23,6 +23,7 @@ from kubetide.nodes.registry.stock_outs import is_out_of_stock, out_of_stock_tex
 from kubetide.nodes.scale_up.increase.limits import CLUSTER_WIDE_FLAGS, Headroom
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import template_of
+from kubetide.nodes.templates.learned import seen_template
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import Template
 from kubetide.units.quantity import Quantity
@@ -154,7 +155,8 @@ def _texts(template: Template) -> dict[str, str]:
 
 
 def _differences(state: State, group_id: str) -> tuple[str, ...]:
-    seen, said = state.memory.templates.get(group_id), state.groups[group_id].template
+    group = state.groups[group_id]
+    seen, said = seen_template(state, group), group.template
     if seen is None or said is None:
         return ()
     real, claimed = seen.node.status.allocatable or {}, said.node.status.allocatable or {}

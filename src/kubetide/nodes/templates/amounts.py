@@ -131,16 +131,18 @@ def without_amounts(seen: SeenAmounts, names: Collection[str]) -> SeenAmounts:
     return replace(seen, capacity=capacity, allocatable=allocatable)
 
 
-def corrected(node: Node, seen: SeenAmounts) -> Node:
+def corrected(node: Node, seen: SeenAmounts, *, own: bool = False) -> Node:
     """Return the node of a cloud template with the seen amounts.
 
     CPU and memory are those of the machine. Of what a group's own settings decide (pods, disks, extended
-    resources) the less of both holds. What the cloud says that the group's kubelet reserves stays reserved.
+    resources) the less of both holds; what the cloud does not name of it counts where the group's ``own`` nodes
+    had it. What the cloud says that the group's kubelet reserves stays reserved.
     """
     said = _readable(node.status.capacity)
     offered = _readable(node.status.allocatable) or said
-    capacity = _corrected(said, seen.capacity)
-    allocatable = _corrected(offered, seen.allocatable or seen.capacity)
+    shown = seen.allocatable or seen.capacity
+    capacity = _corrected(said, seen.capacity, seen.capacity if own else _ADDED)
+    allocatable = _corrected(offered, shown, shown if own else _ADDED)
     for name in MACHINE_AMOUNTS:
         if name in said and name in offered and name in seen.capacity:
             reserved = Quantity.parse(said[name]) - Quantity.parse(offered[name])
@@ -208,8 +210,8 @@ def _common(one: Quantities, other: Quantities) -> Quantities:
     return _pick(one, other, names, lambda name: _is_less(other, one, name))
 
 
-def _corrected(said: Quantities, seen: Quantities) -> Quantities:
-    names = [*said, *(name for name in _ADDED if name in seen and name not in said)]
+def _corrected(said: Quantities, seen: Quantities, added: Iterable[str]) -> Quantities:
+    names = [*said, *(name for name in added if name in seen and name not in said)]
     return _pick(
         said,
         seen,

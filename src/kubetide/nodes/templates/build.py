@@ -11,7 +11,7 @@ Source of the order, but for the correction: Cluster Autoscaler, mixed template 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -29,18 +29,22 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
-from kubetide.nodes.templates.learned import corrected_by_machines, over_types, template_inputs
+from kubetide.nodes.templates.daemon_pods import with_daemon_pods
+from kubetide.nodes.templates.learned import (
+    corrected_by_machines,
+    over_types,
+    seen_template,
+    template_inputs,
+)
 from kubetide.nodes.templates.template import LookedAt, Origin, Template
 from kubetide.nodes.templates.upcoming_names import template_name
 from kubetide.objects.base import Quantities
-from kubetide.objects.meta import ObjectMeta, OwnerReference
+from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
-from kubetide.objects.workload import DaemonSet
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import fresh_node
-from kubetide.scheduling.daemon_set_nodes import nodes_of_daemon_set
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, format_rfc3339
 
@@ -155,7 +159,7 @@ class Expected(NamedTuple):
 
 def expected(state: State, group: NodeGroup) -> Expected | None:
     """Return the group's expected next node without looking at live nodes; None if nothing is known."""
-    seen = state.memory.templates.get(group.id)
+    seen = seen_template(state, group)
     if seen is not None:
         origin: Origin = "live" if seen.live else "seen"
         source = f"live node {seen.from_node}"
@@ -334,48 +338,6 @@ def _template(
     source: str,
     state: State,
 ) -> Template:
-    sets: Mapping[tuple[str, str], DaemonSet] = state.daemon_sets
-    if origin not in {"group", "type", "cloud"} and not state.settings.force_ds:
-        # A live node may lack a pod that is still to push others aside there; a new node has it from the start.
-        sets = {key: one for key, one in sets.items() if _pushes_aside(one)}
-    pods = pods + _daemon_pods(node, pods, sets)
+    pods = with_daemon_pods(node, pods, origin, state)
     fresh = fresh_node(node, pods, state.snapshot.facts)
     return Template(node, pods, origin, source, fresh, slices, state.settings.gpu_label)
-
-
-def _pushes_aside(daemon_set: DaemonSet) -> bool:
-    """Return whether other pods make room for the set's pods on every node."""
-    return daemon_set.spec.template.spec.priority_class_name == "system-node-critical"
-
-
-def _daemon_pods(
-    node: Node, there: Sequence[Pod], daemon_sets: Mapping[tuple[str, str], DaemonSet]
-) -> tuple[Pod, ...]:
-    """Return the pods that DaemonSets will put on the node and that are not among ``there``.
-
-    As upstream, the rules of the DaemonSet controller decide, not those of the scheduler.
-    """
-    if not daemon_sets:
-        return ()
-    has = {owner.uid for pod in there for owner in pod.metadata.owner_references or ()}
-    missing = [one for _, one in sorted(daemon_sets.items()) if one.metadata.uid not in has]
-    return tuple(_daemon_pod(one) for one in missing if nodes_of_daemon_set(one).verdict(node) == "run")
-
-
-def _daemon_pod(daemon_set: DaemonSet) -> Pod:
-    template = daemon_set.spec.template
-    owner = OwnerReference(
-        api_version="apps/v1",
-        kind="DaemonSet",
-        name=daemon_set.metadata.name,
-        uid=daemon_set.metadata.uid,
-        controller=True,
-    )
-    metadata = ObjectMeta(
-        name=f"{daemon_set.metadata.name}-pod",
-        namespace=daemon_set.metadata.namespace,
-        labels=template.metadata.labels,
-        annotations=template.metadata.annotations,
-        owner_references=(owner,),
-    )
-    return Pod(metadata=metadata, spec=template.spec)

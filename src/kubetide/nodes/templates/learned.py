@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from kubetide.nodes.memory import GroupLearned, SeenAmounts
+from kubetide.nodes.memory import GroupLearned, SeenAmounts, SeenTemplate
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.amounts import (
     MACHINE_AMOUNTS,
@@ -29,9 +29,22 @@ from kubetide.units.time import format_rfc3339
 _NOTHING = GroupLearned()
 
 
+def seen_template(state: State, group: NodeGroup) -> SeenTemplate | None:
+    """Return how the group's nodes looked; None where none was seen, or the next one is another machine.
+
+    Without a live node the cloud knows better where it names an instance type that the last node did not have.
+    """
+    seen = state.memory.templates.get(group.id)
+    if seen is None or seen.live or group.template is None or not state.settings.templates_by_instance_type:
+        return seen
+    then, next_one = instance_type(seen.node), instance_type(group.template.node)
+    is_other = bool(then and next_one) and then not in {next_one, *offered_types(group)}
+    return None if is_other else seen
+
+
 def template_inputs(state: State, group: NodeGroup) -> tuple[object, ...]:
     """Return all input of the group's template besides settings, facts and DaemonSets."""
-    seen = state.memory.templates.get(group.id)
+    seen = seen_template(state, group)
     learned = state.memory.learned
     said = group.template if seen is None or state.settings.provider == "aws" else None
     if not state.settings.templates_by_instance_type:
@@ -61,7 +74,7 @@ def corrected_by_machines(
     own = of_image((one for one in taught.amounts if one.instance_type == kind), labels)
     if own is not None:
         words = f"learned by group: node {own.from_node} at {format_rfc3339(own.seen_at)}"
-        return corrected(node, own), "group", f"{words}; labels and taints by {cloud}"
+        return corrected(node, own, own=True), "group", f"{words}; labels and taints by {cloud}"
     found = _of_type(state, kind, node)
     differ = set() if found is None else _said_otherwise(node, _said_of(state, found.from_group))
     # Where the machines differ, the instance type of the labels is not the machine, and neither group teaches the other.

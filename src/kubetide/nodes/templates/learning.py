@@ -13,6 +13,7 @@ from kubetide.nodes.facts.machine_amounts import amount_error
 from kubetide.nodes.facts.nodes import CONDITION_TAINTS, OWN_TAINTS
 from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.failures import max_startup_time
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.amounts import (
     IMAGE_LABELS,
@@ -63,8 +64,14 @@ def _look_at_nodes(state: State, now: Instant) -> list[Reason]:
     # All are compared with what was promised before any of them was seen.
     for node, group in well:
         joining = memory.joining.pop(node.metadata.name, None)
-        if joining is not None and group:
-            found += _note_join(state, node, group, joining, now)
+        if joining is None or not group:
+            continue
+        if not joining.joined:
+            found += _note_join(state, node, group, now)
+        if not joining.joined or _is_starting(state, node, group, now):
+            _note_lost_taints(state, node, group, joining)
+            if _may_lose_more(state, node, group):
+                memory.joining[node.metadata.name] = replace(joining, joined=True)
     # Most nodes of a group are alike, and share their amounts as they were read.
     alike: dict[tuple[object, ...], tuple[Node, str]] = {}
     for node, group in well:
@@ -92,7 +99,30 @@ def _note_joining(state: State, node: Node, now: Instant) -> None:
         state.memory.joining[name] = Joining(taints)
 
 
-def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: Instant) -> list[Reason]:
+def _is_starting(state: State, node: Node, group_id: str, now: Instant) -> bool:
+    """Return whether a taint that has just gone belongs to the node's start-up; later it may be a person's work."""
+    created = instant_of(node.metadata.creation_timestamp)
+    limit = max_startup_time(state.groups[group_id], state.settings)
+    return created is not None and now <= after(created, limit)
+
+
+def _note_lost_taints(state: State, node: Node, group_id: str, joining: Joining) -> None:
+    former = state.memory.learned.groups.get(group_id, GroupLearned())
+    present = {taint.key for taint in node.spec.taints or ()}
+    lost = {key for key in joining.taints if key not in present and key not in _PASSING}
+    if not lost.issubset(former.startup_taints):
+        taints = tuple(sorted({*former.startup_taints, *lost}))
+        _put_group(state, group_id, replace(former, startup_taints=taints))
+
+
+def _may_lose_more(state: State, node: Node, group_id: str) -> bool:
+    """Return whether the node has a taint that the cloud's template names: what is lost of these is left out of it."""
+    said = state.groups[group_id].template
+    named = {taint.key for taint in said.node.spec.taints or ()} if said is not None else set()
+    return any(taint.key in named for taint in node.spec.taints or ())
+
+
+def _note_join(state: State, node: Node, group_id: str, now: Instant) -> list[Reason]:
     learned = state.memory.learned
     former = learned.groups.get(group_id, GroupLearned())
     ready, created = node_condition(node, "Ready"), instant_of(node.metadata.creation_timestamp)
@@ -112,11 +142,8 @@ def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: I
         real=real,
         errors={name: _error(promised[name], real.get(name, "0")) for name in promised},
     )
-    present = {taint.key for taint in node.spec.taints or ()}
-    begun = {key for key in joining.taints if key not in present and key not in _PASSING}
     taught = replace(
         former,
-        startup_taints=tuple(sorted({*former.startup_taints, *begun})),
         joins=former.joins + 1,
         slowest=max(former.slowest, took),
         last_join=join,
