@@ -34,9 +34,9 @@ def serve(chain: str, listen: str, cert: Path | None, key: Path | None) -> None:
       kubetide expander serve least-nodes,least-waste
       kubetide expander serve most-pods --listen 0.0.0.0:7000 --cert tls.crt --key tls.key
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.runtime.expanders import serve_expander
+    from kubetide.runtime.expanders import certificate_of, serve_expander
 
     if (cert is None) != (key is None):
         raise click.UsageError("--cert and --key belong together; give both or none")
-    pair = None if cert is None or key is None else (cert.read_bytes(), key.read_bytes())
+    pair = None if cert is None or key is None else certificate_of(cert, key)
     serve_expander(chain, listen, pair, say=click.echo)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import ssl
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.registry import missing_package
-from kubetide.nodes.expander import Context, Option, expander_of, parse_expanders
+from kubetide.nodes.expander import Context, ExpanderError, Option, expander_of, parse_expanders
 from kubetide.nodes.expander.registry import RANDOM, asks_service
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.template import Template
@@ -40,9 +42,13 @@ def connected_expander(settings: Settings) -> ExpanderService | None:
 def chosen_by(expander: str) -> Callable[[Sequence[Offer], Mapping[str, Node]], Sequence[str]]:
     """Return a function that chooses among offers by a chain of expanders; equally good ones stay.
 
-    Raises: ExpanderError, CloudConfigError for an expander that needs more than the protocol sends.
+    Raises: CloudConfigError for a chain that is invalid, and for an expander that needs more than the protocol sends.
     """
-    names = parse_expanders(expander)
+    try:
+        names = parse_expanders(expander)
+    except ExpanderError as error:
+        why = str(error).removeprefix(f"--expander={expander}: ")
+        raise CloudConfigError(f"expander serve {expander}: {why}") from error
     if unfit := [name for name in names if name not in SERVED]:
         raise CloudConfigError(
             f"expander serve: {unfit[0]} needs more than the protocol tells (prices, a ConfigMap, all groups at once); "
@@ -58,6 +64,17 @@ def chosen_by(expander: str) -> Callable[[Sequence[Offer], Mapping[str, Node]], 
         return [option.group.id for option in left]
 
     return choose
+
+
+def certificate_of(certificate: Path, key: Path) -> tuple[bytes, bytes]:
+    """Return what the files of our certificate and its key hold, PEM. Raises CloudConfigError for files that do not match."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:  # also ssl.SSLError
+        raise CloudConfigError(
+            f"--cert={certificate} --key={key}: no certificate with its key: {error}; give both as PEM files"
+        ) from error
+    return certificate.read_bytes(), key.read_bytes()
 
 
 def _option(offer: Offer, node: Node) -> Option:
@@ -76,7 +93,7 @@ def serve_expander(
         certificate: Our certificate and its key, PEM; None serves plain text.
         say: Takes a line for people.
 
-    Raises: CloudConfigError, ExpanderError, CloudNotFound without grpcio.
+    Raises: CloudConfigError, CloudNotFound without grpcio.
     """
     choose = chosen_by(expander)
     try:

@@ -36,7 +36,7 @@ from kubetide.objects.node import Node, NodeStatus
 from kubetide.objects.pod import Pod
 from kubetide.ports.errors import CloudError
 from kubetide.ports.expander import Offer
-from kubetide.runtime.expanders import chosen_by
+from kubetide.runtime.expanders import certificate_of, chosen_by
 from kubetide.runtime.timing.clock import Pace, run_paced
 from kubetide.units.time import parse_rfc3339
 from kubetide.watching import Caches
@@ -63,9 +63,9 @@ OFFERS = [
 NODES = {"a": node("a", 2), "b": node("b", 4), "c": node("c", 64)}
 
 
-def asked(choose, offers=OFFERS, *, authority=None, certificate=None):
+def asked(choose, offers=OFFERS, *, authority=None, certificate=None, address="127.0.0.1:0"):
     async def main():
-        async with serving(choose, "127.0.0.1:0", certificate=certificate) as port:
+        async with serving(choose, address, certificate=certificate) as port:
             client = GrpcExpander(f"localhost:{port}", authority or "")
             try:
                 return await client.best_options(offers, NODES)
@@ -188,6 +188,31 @@ def test_bad_input_is_named():
             read(b"\xff\xff")
     with pytest.raises(ValueError, match="grpc-expander-url=HOST:PORT"):
         Settings(expander="grpc")
+
+
+@pytest.mark.parametrize(
+    "held", ["", "junk", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+)
+def test_a_file_without_a_certificate_is_refused_at_the_start(tmp_path, held):
+    """Of client and server: gRPC says at the first call that it cannot connect, or takes the system's authorities."""
+    file = tmp_path / "tls.pem"
+    file.write_text(held)
+    with pytest.raises(
+        CloudConfigError, match=f"--grpc-expander-cert={file}: cannot be read: .*; give a PEM"
+    ):
+        GrpcExpander("localhost:1", str(file))
+    with pytest.raises(CloudConfigError, match=f"--cert={file} --key={file}: no certificate with its key: "):
+        certificate_of(file, file)
+
+
+def test_a_served_chain_and_address_must_be_complete():
+    """A misspelt expander and an address without a port are errors in a sentence; the port was 443 otherwise."""
+    with pytest.raises(
+        CloudConfigError, match="expander serve least: Expander least not supported; there are"
+    ):
+        chosen_by("least")
+    with pytest.raises(CloudConfigError, match=r"cannot listen on 127.0.0.1: it has no port; give HOST:PORT"):
+        asked(chosen_by("random"), address="127.0.0.1")
 
 
 def test_the_protocol_is_upstreams():

@@ -33,6 +33,8 @@ async def listening(
 
     Raises: CloudConfigError when the address cannot be used.
     """
+    if not address.rpartition(":")[2].isdecimal():
+        raise CloudConfigError(f"cannot listen on {address}: it has no port; give HOST:PORT")
     server = aio.server(options=options)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -37,12 +38,12 @@ class GrpcExpander:
             url: ``HOST:PORT``.
             certificate: File with the authority of the expander's certificate, PEM; empty for plain text.
 
-        Raises: CloudConfigError for a file that cannot be read.
+        Raises: CloudConfigError for a file that cannot be read, or holds no certificate.
         """
         self._url, self._certificate = url, certificate
         self._channel: aio.Channel | None = None
         if certificate:
-            self._authority = _read(certificate)
+            self._authority = _authority_in(certificate)
 
     async def best_options(self, offers: Sequence[Offer], nodes: Mapping[str, Node]) -> tuple[str, ...]:
         """Return the groups that the expander names. Raises CloudError when there is no answer in time."""
@@ -91,10 +92,14 @@ class GrpcExpander:
             self._channel = None
 
 
-def _read(path: str) -> bytes:
+def _authority_in(path: str) -> bytes:
+    """Return what the file holds, which gRPC looks at no sooner than at the first call, and then says little of."""
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
+        held = Path(path).read_bytes()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=held.decode("ascii", "replace"))
+    except (OSError, ValueError) as error:  # also ssl.SSLError
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CloudConfigError(
-            f"--grpc-expander-cert={path}: cannot be read: {error.strerror}; give a PEM file"
+            f"--grpc-expander-cert={path}: cannot be read: {why}; give a PEM file with the authority's certificate"
         ) from error
+    return held
