@@ -83,6 +83,12 @@ def test_a_group_without_a_template_of_the_cloud_may_have_a_live_node():
         (None, ["warning"], "it has no key `priorities`"),
         ("10: [spot\n", ["warning"], "nothing of it holds: Can't parse YAML"),
         ("10: ['(']", ["warning"], "Can't compile regexp rule for priority 10 and rule ("),
+        ("10: [x]\n10: [general, spot]", ["warning"], "10 stands twice: only the last list of each holds"),
+        (
+            "-5: [general]\n10: [spot]",
+            ["warning"],
+            "-5 is below -1: groups that match nothing higher are not",
+        ),
         ("10: [spt, spot]", ["info", "info"], "no group matches spt"),
         ("10: [spot]", ["info"], "no expression matches general: not chosen while another group matches"),
     ],

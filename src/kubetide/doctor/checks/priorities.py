@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from kubetide.doctor.finding import Finding, Severity
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.nodes.expander import reads_priorities
-from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
+from kubetide.nodes.expander.priority import LEAST, PrioritiesError, read_priorities
+from kubetide.nodes.expander.yaml_text import repeated_keys
 from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP
 from kubetide.units.lists import listed
 
@@ -35,6 +36,12 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     except PrioritiesError as error:
         yield _finding(snapshot, "warning", f"nothing of it holds: {error}", _FORM)
         return
+    if twice := repeated_keys(known.priorities):
+        seen = f"{listed(twice, _MOST)} stands twice: only the last list of each holds"
+        yield _finding(snapshot, "warning", seen, "write one list for each number")
+    if idle_numbers := [str(value) for value in priorities if value < LEAST]:
+        seen = f"{listed(idle_numbers, _MOST)} is below {LEAST}: groups that match nothing higher are not chosen by it"
+        yield _finding(snapshot, "warning", seen, "number the groups from 0")
     groups = sorted(
         {one.id for one in snapshot.groups if one.exists} or {one.name for one in snapshot.group_statuses}
     )

@@ -14,7 +14,7 @@ PRIORITY: Final = "priority"
 Priorities = dict[int, list[Pattern]]
 _INVALID: Final = "PriorityConfigMapInvalid"
 _NONE_MATCHED: Final = "PriorityConfigMapNoGroupMatched"
-_LEAST = -1
+LEAST: Final = -1
 """What is lower never wins. Source: Cluster Autoscaler, the value from which it looks for the highest."""
 
 
@@ -32,7 +32,7 @@ def priority(options: Sequence[Option], context: Context) -> list[Option]:
     if priorities is None:
         return list(options)
     best: list[Option] = []
-    highest = _LEAST
+    highest = LEAST
     for option in options:
         of_group = [
             value

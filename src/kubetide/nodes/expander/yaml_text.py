@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 import yaml
@@ -15,6 +16,15 @@ def read_yaml(text: str) -> Any:
         return next(yaml.load_all(text, Loader=_LOADER), None)  # libyaml's says what upstream's says
     except yaml.YAMLError as error:
         raise ValueError(_problem(error)) from error
+
+
+def repeated_keys(text: str) -> list[str]:
+    """Return the keys that the first document, a mapping, has more than once, in order: the last value of each counts."""
+    document = next(yaml.compose_all(text, Loader=_LOADER), None)
+    if not isinstance(document, yaml.MappingNode):
+        return []
+    keys = Counter(key.value for key, _ in document.value if isinstance(key, yaml.ScalarNode))
+    return [key for key, times in keys.items() if times > 1]
 
 
 def _problem(error: yaml.YAMLError) -> str:
