@@ -31,6 +31,8 @@ def test_nodes_with_devices_come_and_go_with_the_claims(tmp_path):
     seen = {}
     for record in read_records(tmp_path, "nodes"):
         delta = msgspec.json.decode(record.state)
+        if record.full:
+            seen.clear()
         for _, *key in (delta.get("gone") or {}).get("devices", ()):
             seen.pop(tuple(key), None)
         for claim in (delta.get("devices") or {}).get("claims", ()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
@@ -86,6 +87,14 @@ class GroupSpec:
             )
 
 
+_OLD_LABELS: Final = {
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+}
+"""Deprecated names, which cloud controller managers still set beside the new ones."""
+
+
 def provider_id(zone: str, name: str) -> str:
     """Return what a node has in ``spec.providerID``."""
     return f"embedded:///{zone}/{name}"
@@ -109,7 +118,8 @@ def node_labels(group: GroupSpec, kind: InstanceType, *, name: str, zone: str) -
     }
     if kind.gpus:
         labels[GPU_LABEL] = kind.name
-    return labels | dict(group.labels)
+    labels |= group.labels
+    return labels | {old: labels[new] for old, new in _OLD_LABELS.items()}
 
 
 def node_json(
