@@ -73,7 +73,7 @@ def test_a_new_process_knows_the_machines_of_the_last_one():
     assert replayed(begun_with(text, story)) > 10
 
 
-@pytest.mark.parametrize("text", ["{", '{"types": []}'])
+@pytest.mark.parametrize("text", ["{", '{"types": []}', pytest.param('{"x": ' + "[" * 100_000, id="nested")])
 def test_a_broken_document_is_said_once_and_written_anew(text):
     """A document that cannot be read leads to one event that names the object, and newly learned facts are stored."""
 

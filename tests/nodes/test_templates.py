@@ -193,6 +193,25 @@ def test_a_group_at_zero_that_gets_other_machines_is_looked_at_anew(by_type, off
     assert explain_group(world.state, "g", world.now).template.startswith(source)
 
 
+@pytest.mark.parametrize(
+    ("asked", "change"),
+    [
+        ({"cpu": "20"}, "lower cpu request from 20 to <= 16"),
+        (
+            {"cpu": "8", "spec": {"nodeSelector": {"disk": "ssd"}}},
+            "add label disk=ssd to the nodes of group g",
+        ),
+    ],
+)
+def test_what_would_help_is_tried_on_the_machine_that_comes_next(asked, change):
+    """The smallest change for a pod that waits is found with the machines to come, not with the group's last node."""
+    world = emptied(made=LARGER)
+    assert world.increases(at=minutes(6), pods=(pod("p", **asked),)) == {}
+    remedy = explain_pod(world.state, ("default", "p"), world.now).remedy
+    assert remedy.verified
+    assert [one.what for one in remedy.changes] == [change]
+
+
 def test_a_group_at_zero_follows_its_daemon_sets():
     """One that is new takes its part of the next node, and one that is gone leaves its own free."""
     world = emptied()

@@ -11,6 +11,7 @@ from typing import Final
 
 from kubetide.nodes.facts.nodes import has_gpu_devices
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.learned import seen_template
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceSlice
 from kubetide.ports.cloud import GPU_RESOURCES, NVIDIA_GPU
@@ -51,10 +52,10 @@ class KindCounter:
 
 def kind_of_group(state: State, group_id: str) -> Kind:
     """Return the values of ``LABELS`` for nodes of a group, as far as its template is known."""
-    seen = state.memory.templates.get(group_id)
+    group = state.groups.get(group_id)
+    seen = state.memory.templates.get(group_id) if group is None else seen_template(state, group)
     if seen is not None:
         return _kind(state, seen.node, seen.slices)
-    group = state.groups.get(group_id)
     if group is None or group.template is None:
         return UNKNOWN
     return _kind(state, group.template.node, group.template.slices or ())

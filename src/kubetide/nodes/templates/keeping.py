@@ -55,7 +55,10 @@ def learned_document(learned: Learned, *, most: int = MOST_BYTES) -> str:
 
 def read_learned(text: str) -> Learned:
     """Return the facts of a document. Raises ValueError for one that this program cannot have written."""
-    found = _decoder.decode(text)
+    try:
+        found = _decoder.decode(text)
+    except RecursionError as error:
+        raise ValueError("it is nested without end") from error
     for held in found.types.values():
         for entry in held:
             _check_seen(entry)

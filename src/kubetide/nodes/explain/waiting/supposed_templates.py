@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.learned import seen_template
 from kubetide.objects.node import Node
 
 
@@ -32,11 +33,11 @@ def suppose_machine(state: State, group_id: str, machine: Node) -> None:
 
 def _change_template(state: State, group_id: str, change: Callable[[Node], Node]) -> None:
     """Change what the group's nodes are taken to be, whoever vouches for it."""
-    seen = state.memory.templates.get(group_id)
+    group = state.groups[group_id]
+    seen = seen_template(state, group)
     if seen is not None:
         state.memory.templates[group_id] = replace(seen, node=change(seen.node))
         return
-    group = state.groups[group_id]
     if group.template is not None:
         changed = replace(group.template, node=change(group.template.node))
         state.set_groups({**state.groups, group_id: replace(group, template=changed)}.values())
