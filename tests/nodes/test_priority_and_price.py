@@ -261,6 +261,15 @@ def test_a_plug_in_that_fails_leaves_all_groups_and_is_named(name, why):
     assert VOCABULARY.text(failed) == f"group a: the expander {own} failed and left all groups: {why}"
 
 
+@pytest.mark.parametrize("expander", [f"{__name__}:raises", "priority", f"{__name__}:raises,grpc"])
+def test_the_only_group_is_not_said_to_be_chosen_by_an_expander_that_failed(expander):
+    """One that failed, or has no map, chooses nothing."""
+    world = World(groups=[group("a")], pods=[pod("p")], settings={"expander": expander, **SERVICE})
+    world.tick()
+    (chosen,) = [one for one in world.reasons if one.code == "Chosen"]
+    assert VOCABULARY.text(chosen) == "group a is chosen by being the only one: 1 node for 1 pod"
+
+
 def test_what_a_plug_in_returns_stands_in_the_order_given():
     """Its own order, or an option named twice, decides nothing: of what is left one is drawn."""
     world = World(

@@ -24,6 +24,8 @@ RANDOM = "random"
 GRPC = "grpc"
 """The expander in a process of its own: it is asked between two steps of a tick, not from here."""
 
+_ONLY_ONE = "being the only one"
+
 EXPANDERS: dict[str, Expander] = {
     "least-waste": least_waste,
     "most-pods": most_pods,
@@ -136,7 +138,7 @@ def before_service(options: Sequence[Option], expander: str, context: Context) -
             break
         left = options_left(name, left, context)
         if len(left) <= 1:
-            return left, name
+            return left, _settled_by(name, context)
     return left, ""
 
 
@@ -160,19 +162,24 @@ def choose(
     left = list(options)
     names = parse_expanders(expander)
     if GRPC in names and len(left) < 2:
-        return Choice(left[0] if left else None, settled_by or "being the only one")
+        return Choice(left[0] if left else None, settled_by or _ONLY_ONE)
     for name in names[names.index(GRPC) + 1 :] if GRPC in names else names:
         if name == RANDOM:
             break
         left = options_left(name, left, context)
         if len(left) == 1:
-            return Choice(left[0], name)
+            return Choice(left[0], _settled_by(name, context))
         if not left:
             return Choice(None, name)
     if len(left) == 1:
-        return Choice(left[0], "being the only one")
+        return Choice(left[0], _ONLY_ONE)
     drawn = left[int(draw(seed, "expander", now) * len(left))]
     return Choice(drawn, RANDOM, tuple(option.group.id for option in left))
+
+
+def _settled_by(name: str, context: Context) -> str:
+    """Return who settled what an expander left; one that failed chose nothing."""
+    return _ONLY_ONE if any(one.expander == name for one in context.failed) else name
 
 
 def _has_solver() -> bool:
