@@ -73,6 +73,19 @@ def test_the_next_window_is_announced_while_the_object_is_followed():
     run(story)
 
 
+def test_windows_that_open_soon_after_one_another_are_all_announced():
+    """The second opens while the nodes of the first may still boot; one that asks for no more is not named."""
+
+    async def story(world):
+        more, fewer = cron("12 8 * * *", "30 8 * * *", 7), cron("15 8 * * *", "30 8 * * *", 2)
+        await add(world, HALF, MORNING, more, fewer, minReplicaCount=1, maxReplicaCount=9)
+        async with world.running():
+            await at(world, "08:05:00")
+            assert [one[:2] for one in announced(world)] == [(5, "08:10:00"), (7, "08:12:00")]
+
+    run(story)
+
+
 def test_cpu_alone_scales_as_an_hpa_does():
     """Pods at 100 % of their requests for a target of 50 % are doubled; the object is active, and no HPA is made."""
 

@@ -251,6 +251,24 @@ def test_explain_shows_the_score_and_what_comes(memory):
     assert (first.subject, "pods are held" in first.text) == ("default/web", True)
 
 
+@pytest.mark.parametrize(
+    ("pods", "spec", "options", "said"),
+    [
+        (15, {}, {}, "; 33 pods are held from 2m0s before"),
+        (15, {"maximum": 20}, {}, "; 20 pods are held from 2m0s before, as maxReplicas allows no more"),
+        (15, {}, {"pause": "out"}, "; no pods are held for it, as scaling out is paused"),
+        (15, {}, {"pause": "in"}, "; 33 pods are held from 2m0s before"),
+        (0, {}, {}, "; no pods are held for it, as its target is at 0 replicas"),
+    ],
+)
+def test_the_plan_says_how_many_pods_are_held_for_an_onset(memory, pods, spec, options, said):
+    """As many as the HPA may ask for: none while it is paused or its target is off, and no more than its maximum."""
+    core = HorizontalCore()
+    core.state = state_of(memory, pods=pods, spec=spec, forecast="calendar", **options)
+    [first, *_] = ENTRY.outlook(core, NOW, hours(1))
+    assert first.text.endswith(said)
+
+
 def test_what_came_is_a_reason():
     """One sentence reports the forecast, the observed load and the cost."""
     fields = {"forecast": 30, "came": 28.4, "at": "T", "period": "1h0m0s", "cost": 12.5}

@@ -199,6 +199,17 @@ def test_a_floor_that_rises_is_announced_whatever_makes_it_rise(rules, least, si
     assert (intent.replicas, format_rfc3339(intent.due)) == (size, "2026-03-02T06:00:00Z")
 
 
+def test_floors_that_rise_soon_after_one_another_are_all_announced():
+    """The window that opens a minute after another one asks for more."""
+    rules = (
+        {"name": "open", "start": "0 8 * * *", "end": "0 9 * * *", "minReplicas": 4},
+        {"name": "rush", "start": "1 8 * * *", "end": "9 8 * * *", "minReplicas": 7},
+    )
+    found = workload(*rules, horizontal={"minReplicas": 1, "maxReplicas": 9})
+    coming = intents(state_of(found), Instant(START + hours(7)))
+    assert [(one.replicas, format_rfc3339(one.due)[11:16]) for one in coming] == [(4, "08:00"), (7, "08:01")]
+
+
 def test_a_floor_that_never_rises_is_not_announced():
     """A rule that asks for no more than there must be anyway orders no nodes."""
     found = workload(

@@ -12,7 +12,7 @@ from kubetide.schedules.entry import ENTRY
 from kubetide.schedules.outlook import intents, lines, turns
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.tables import Delta, View
-from kubetide.units.time import Instant, hours, seconds
+from kubetide.units.time import Instant, format_rfc3339, hours, minutes, seconds
 
 UP = cron("up", "0 0 8 * * *", 10)
 
@@ -64,6 +64,53 @@ def test_the_bounds_of_an_hpa_are_named_where_a_size_stands_beside_them():
     assert explained(loop, START)[1][2].endswith("comes up (0 0 8 * * *): bounds 2 to 9")
     [(_, _, text)] = turns(loop.state, START, Instant(START + hours(24)))
     assert text == "HorizontalPodAutoscaler shop gets up (0 0 8 * * *): bounds 2 to 9"
+
+
+def test_rises_of_the_hour_after_it_are_announced_with_the_next_change():
+    """Rises may be closer together than nodes take to boot; a fall between two of them does not hide the second."""
+    found = hpc(
+        cron("up", "0 0 8 * * *", 8),
+        cron("more", "0 2 8 * * *", 16),
+        cron("break", "0 30 8 * * *", 2),
+        cron("again", "0 40 8 * * *", 12),
+        cron("late", "0 0 10 * * *", 40),
+    )
+    assert times(found, hours(7)) == [(8, "08:00"), (16, "08:02"), (12, "08:40")]
+    assert times(found, hours(8) + minutes(1)) == [(16, "08:02"), (12, "08:40")]
+    assert times(found, hours(9)) == [(40, "10:00")]
+
+
+def test_minimums_of_an_hpa_that_rise_soon_after_one_another_are_all_announced():
+    """The second rise comes a minute after the first, before its nodes could be there."""
+    of_hpa = table(
+        "HorizontalPodCronscaler",
+        scaleTarget={"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"},
+        crons=[
+            {"name": "up", "schedule": "0 0 8 * * *", "minSize": 4, "maxSize": 9},
+            {"name": "more", "schedule": "0 1 8 * * *", "minSize": 7, "maxSize": 9},
+        ],
+    )
+    assert times(of_hpa, hours(7) + minutes(30)) == [(4, "08:00"), (7, "08:01")]
+
+
+def test_a_job_that_runs_once_is_announced_once():
+    """Its schedule comes again within the hour, but the job does not."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    jobs = [
+        {"name": "up", "schedule": "0 */10 * * * *", "targetSize": 7, "runOnce": True},
+        {"name": "down", "schedule": "0 5 8 * * *", "targetSize": 1},
+    ]
+    found = table("CronHorizontalPodAutoscaler", scaleTargetRef=target, jobs=jobs)
+    assert times(found, hours(7) + minutes(55)) == [(7, "08:00")]
+
+
+def times(found, at):
+    """Return what is announced of a table at a time after the start: replicas, and when."""
+    loop = Loop(found)
+    loop.look(START)
+    return [
+        (one.replicas, format_rfc3339(one.due)[11:16]) for one in intents(loop.state, Instant(START + at))
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,15 @@ controllers; strict drop-in modes leave it off, as upstream's defaults do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
-from kubetide.units.time import Duration, Instant
+from kubetide.units.time import Duration, Instant, hours
+
+ANNOUNCED: Final = hours(1)
+"""Of changes by the clock the next one is announced, and the rises within this time of it: a boot may take longer."""
 
 
 class Workload(msgspec.Struct, frozen=True, order=True):
@@ -59,10 +63,10 @@ class NodeSize(msgspec.Struct, frozen=True, order=True):
 
 
 class Board:
-    """Intents by (workload, source) and answers by workload; the newest of each holds."""
+    """Intents by source and workload, and answers by workload; the newest of each holds."""
 
     def __init__(self) -> None:
-        self._intents: dict[tuple[Workload, str], Intent] = {}
+        self._intents: dict[str, dict[Workload, tuple[Intent, ...]]] = {}
         self._ordered: tuple[Intent, ...] | None = ()
         self._capacity: dict[Workload, Capacity] = {}
         self.asks_sizes = False
@@ -73,19 +77,30 @@ class Board:
         """Of the node groups that may grow, ordered, each once; None until they are known."""
 
     def announce(self, intent: Intent) -> None:
-        """Set an intent, replacing the same source's earlier one."""
-        self._intents[intent.workload, intent.source] = intent
+        """Set an intent, replacing the earlier ones of its source for the workload."""
+        self._intents.setdefault(intent.source, {})[intent.workload] = (intent,)
         self._ordered = None
 
+    def announce_all(self, source: str, intents: Iterable[Intent]) -> None:
+        """Set all intents of a source, replacing its earlier ones; a workload may have several, one for each due time."""
+        found: dict[Workload, tuple[Intent, ...]] = {}
+        for intent in intents:
+            found[intent.workload] = (*found.get(intent.workload, ()), intent)
+        if found != self._intents.get(source, {}):
+            self._intents[source], self._ordered = found, None
+
     def withdraw(self, workload: Workload, source: str) -> None:
-        """Remove an intent, if it exists."""
-        self._intents.pop((workload, source), None)
+        """Remove the intents of a source for a workload, if there are any."""
+        self._intents.get(source, {}).pop(workload, None)
         self._ordered = None
 
     def intents(self) -> tuple[Intent, ...]:
-        """All intents, ordered by workload and source; the same tuple while none has changed."""
+        """All intents, ordered by workload, source and due time; the same tuple while none has changed."""
         if self._ordered is None:
-            self._ordered = tuple(self._intents[key] for key in sorted(self._intents))
+            found = (
+                one for workloads in self._intents.values() for many in workloads.values() for one in many
+            )
+            self._ordered = tuple(sorted(found, key=lambda one: (one.workload, one.source, one.due)))
         return self._ordered
 
     def answer(self, capacity: Capacity) -> None:

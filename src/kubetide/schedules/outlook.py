@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from kubetide.explain.algorithm import StepCore
 from kubetide.objects.kinds import HPAS
-from kubetide.plan.board import Intent, Workload
+from kubetide.plan.board import ANNOUNCED, Intent, Workload
 from kubetide.schedules.kinds.alibaba import is_new
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
@@ -17,10 +17,13 @@ from kubetide.schedules.times.bounds import bounds_at, fewest, sizes
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.schedules.times.points import followed
 from kubetide.schedules.times.windows import demand, opening
-from kubetide.units.time import Instant, format_rfc3339
+from kubetide.units.time import Instant, after, format_rfc3339
 
 SOURCE: Final = "schedules"
 """Who announces, on the board."""
+
+_MOST_CHANGES: Final = 20
+"""Of one table in that time."""
 
 
 class Turn(NamedTuple):
@@ -61,15 +64,23 @@ def _followed(state: State, key: Key) -> list[Entry]:
     return [plan.entries[place] for place, _ in followed(table, mode, plan, state.progress[key])]
 
 
-def coming(state: State, key: Key, now: Instant, *, with_floor: bool = False) -> Turn | None:
-    """Return the rule of a table that begins next; ``with_floor``: only rules with a floor for an HPA. None for none.
+def coming(
+    state: State, key: Key, now: Instant, *, with_floor: bool = False, had: Collection[Rule] = ()
+) -> Turn | None:
+    """Return the rule of a table that begins next; None for none.
 
     Of rules that begin together it is the one that then holds.
+
+    Args:
+        with_floor: Only rules with a floor for an HPA.
+        had: Rules that have begun by then: those with one run do not begin again.
     """
     found = []
     later = -1 if MODES[key[0]].first_only else 1
     for place, entry in enumerate(_followed(state, key)):
         if with_floor and _floor_of_hpa(entry.rule) is None:
+            continue
+        if entry.rule.once and entry.rule in had:
             continue
         due = entry.calendar.next(now, entry.off) if entry.calendar is not None else None
         if due is not None:
@@ -117,7 +128,7 @@ def _as_written(target: Target) -> str:
 
 
 def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_written) -> list[Intent]:
-    """Return the next change of each workload or HPA that a table sizes, with its due time.
+    """Return the next change of each workload or HPA that a table sizes, and the rises in the hour after it, with due times.
 
     A table of an HPA sets bounds: the fewest replicas from then on. Which workload that is, the HPA's own loop knows, and
     whether the HPA follows. The same holds for a horizontal section, whose HPA has the name of the object.
@@ -125,23 +136,24 @@ def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_w
     Args:
         kind_of: Returns the kind of a target as the cluster writes it, for others who look for it.
     """
-    found: dict[Workload, Intent] = {}
+    found: list[Intent] = []
     for key in sorted(state.tables):
         table = state.tables[key]
-        is_bounds = MODES[table.kind].bounds
-        change = _next_rise(state, key, now) if is_bounds else _next_size(state, key, now)
-        if change is None:
-            continue
         workload = Workload(table.target.namespace, kind_of(table.target), table.target.name)
-        if is_bounds and table.limits is not None and not sizes(table):
+        if MODES[table.kind].bounds and table.limits is not None and not sizes(table):
             workload = Workload(table.namespace, HPAS.kind, table.name)
-        known = found.get(workload)
-        if known is None or change.at < known.due:
-            why = f"{table.kind} {table.name}, {change.why}"
-            found[workload] = Intent(
-                workload, change.replicas, change.at, SOURCE, why=why, sizes=change.by_itself
+        found += [
+            Intent(
+                workload,
+                change.replicas,
+                change.at,
+                SOURCE,
+                why=f"{table.kind} {table.name}, {change.why}",
+                sizes=change.by_itself,
             )
-    return list(found.values())
+            for change in _changes(state, key, now)
+        ]
+    return found
 
 
 class _Change(NamedTuple):
@@ -151,12 +163,30 @@ class _Change(NamedTuple):
     replicas: int
     why: str
     by_itself: bool = True
+    rule: Rule | None = None
 
 
-def _next_size(state: State, key: Key, now: Instant) -> _Change | None:
+def _changes(state: State, key: Key, now: Instant) -> list[_Change]:
+    """Return the next change of a table's size or floor, and the rises that follow it within ``ANNOUNCED``."""
+    found: list[_Change] = []
+    had: list[Rule] = []
+    at, before = now, 0
+    for _ in range(_MOST_CHANGES):
+        change = _next_rise(state, key, at) if MODES[key[0]].bounds else _next_size(state, key, at, had)
+        if change is None or (found and change.at > after(found[0].at, ANNOUNCED)):
+            break
+        if not found or change.replicas > before:
+            found.append(change)
+        if change.rule is not None:
+            had.append(change.rule)
+        at, before = change.at, change.replicas
+    return found
+
+
+def _next_size(state: State, key: Key, now: Instant, had: Collection[Rule]) -> _Change | None:
     """Return the size or the minimum of the rule that begins next; None where the size stays."""
     table, plan = state.tables[key], state.plan(key)
-    turn = coming(state, key, now, with_floor=is_hpa(table.target))
+    turn = coming(state, key, now, with_floor=is_hpa(table.target), had=had)
     if turn is None:
         return None
     size, by_itself = turn.rule.size, True
@@ -164,7 +194,7 @@ def _next_size(state: State, key: Key, now: Instant) -> _Change | None:
         size = None if table.limits is None else demand(plan, table.limits, turn.at).replicas
     elif is_hpa(table.target):
         size, by_itself = _floor_of_hpa(turn.rule), turn.rule.minimum is None
-    return None if size is None else _Change(turn.at, size, f"rule {turn.rule.name}", by_itself)
+    return None if size is None else _Change(turn.at, size, f"rule {turn.rule.name}", by_itself, turn.rule)
 
 
 def _floor_of_hpa(rule: Rule) -> int | None:

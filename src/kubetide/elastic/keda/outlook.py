@@ -8,9 +8,9 @@ from typing import Final
 from kubetide.elastic.keda.decide import problems_of
 from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.state import Memory, State
-from kubetide.elastic.keda.windows import next_demand, opening_of
+from kubetide.elastic.keda.windows import coming_demands, opening_of
 from kubetide.explain.algorithm import StepCore
-from kubetide.plan.board import Intent, Workload
+from kubetide.plan.board import ANNOUNCED, Intent, Workload
 from kubetide.units.time import Instant, after, format_rfc3339
 
 SOURCE: Final = "scaledobjects"
@@ -18,17 +18,19 @@ SOURCE: Final = "scaledobjects"
 
 
 def intents(state: State, now: Instant) -> list[Intent]:
-    """Return the next window of each followed object, with the replicas from then on; none where scaling out is paused."""
+    """Return the next windows of each followed object, with the replicas from then on; none where scaling out is paused.
+
+    These are the next one, and those that open within ``ANNOUNCED`` of it and ask for more.
+    """
     found = []
     for key in sorted(state.sources):
         source = state.sources[key]
-        coming = next_demand(source, now) if state.follows(key) and not source.holds_out else None
-        if coming is None:
+        if not state.follows(key) or source.holds_out:
             continue
-        trigger, due, replicas = coming
         workload = Workload(source.namespace, source.target.kind, source.target.name)
-        why = f"ScaledObject {source.name}, triggers[{trigger.place}]"
-        found.append(Intent(workload, replicas, due, SOURCE, why=why))
+        for trigger, due, replicas in coming_demands(source, now, ANNOUNCED):
+            why = f"ScaledObject {source.name}, triggers[{trigger.place}]"
+            found.append(Intent(workload, replicas, due, SOURCE, why=why))
     return found
 
 

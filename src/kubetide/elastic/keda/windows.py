@@ -14,9 +14,11 @@ from kubetide.elastic.keda.triggers import Trigger
 from kubetide.ports.clock import Clock
 from kubetide.schedules.kinds.keda_cron import window_of
 from kubetide.schedules.times.windows import Opening, opening
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant, after
 
 _MOST: Final = 2**63 - 1
+_MOST_WINDOWS: Final = 20
+"""Of one object; more are not looked for ahead."""
 
 
 def opening_of(source: Source, trigger: Trigger, now: Instant) -> Opening:
@@ -31,7 +33,24 @@ def next_change(source: Source, now: Instant) -> Instant | None:
     return min((one for one in found if one is not None), default=None)
 
 
-def next_demand(source: Source, now: Instant) -> tuple[Trigger, Instant, int] | None:
+def coming_demands(source: Source, now: Instant, ahead: Duration) -> list[tuple[Trigger, Instant, int]]:
+    """Return the next window to open, and those that open within ``ahead`` of it and ask for more than the one before.
+
+    Each with the time, and the replicas that all windows open then ask for.
+    """
+    found: list[tuple[Trigger, Instant, int]] = []
+    at, before = now, 0
+    for _ in range(_MOST_WINDOWS):
+        one = _next_demand(source, at)
+        if one is None or (found and one[1] > after(found[0][1], ahead)):
+            break
+        if not found or one[2] > before:
+            found.append(one)
+        _, at, before = one
+    return found
+
+
+def _next_demand(source: Source, now: Instant) -> tuple[Trigger, Instant, int] | None:
     """Return the next window to open, when, and the replicas that all windows open then ask for; None for none."""
     windows = [one for one in source.triggers if one.window is not None]
     coming = []

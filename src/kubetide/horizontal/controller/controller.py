@@ -31,7 +31,8 @@ from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.views import view_of_pod
-from kubetide.horizontal.options.forecasting import intents, of_targets
+from kubetide.horizontal.options.forecasting import OF_HPA, intents, of_targets
+from kubetide.horizontal.options.forecasting import SOURCE as FORECAST
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.status.events import COMPONENT
@@ -131,7 +132,6 @@ class HorizontalController(BaseLoop):
         self._changed_reasons = ChangedReasons()
         self._figures = HpaFigures()
         self._announced: dict[Key, tuple[Workload, int]] = {}
-        self._forecast: set[tuple[Workload, str]] = set()
         self.result = Result(())
         """What the last tick came to, with the labels of the loop's own metrics."""
         self.endings: Mapping[Key, Ending] = MappingProxyType({})
@@ -271,18 +271,9 @@ class HorizontalController(BaseLoop):
         """Announce forecasts on the board: nodes take longer to come than pods."""
         assert self._board is not None
         kind_of = self._targets.name_of
-        coming = (
-            *intents(self._state, now, kind_of),
-            *of_targets(self._state, self._board.intents(), kind_of),
-        )
-        if not (coming or self._forecast):
-            return
-        found = {(intent.workload, intent.source): intent for intent in coming}
-        for workload, source in sorted(self._forecast - found.keys()):
-            self._board.withdraw(workload, source)
-        for intent in found.values():
-            self._board.announce(intent)
-        self._forecast = set(found)
+        bounds = of_targets(self._state, self._board.intents(), kind_of)
+        self._board.announce_all(OF_HPA, bounds)
+        self._board.announce_all(FORECAST, intents(self._state, now, kind_of))
 
     # ── the record ──
 

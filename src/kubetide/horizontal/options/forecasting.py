@@ -235,24 +235,41 @@ def of_targets(state: State, intents: Sequence[Intent], kind_of: Callable[[Autos
 
 
 def _scales_out(state: State, spec: Autoscaler) -> bool:
-    """Return whether the HPA can ask for more pods: scaling out is not paused, and its target not off."""
+    """Return whether the HPA can ask for more pods."""
+    return not _why_not_out(state, spec)
+
+
+def _why_not_out(state: State, spec: Autoscaler) -> str:
+    """Return why the HPA asks for no more pods whatever the load: a pause, or a target that is off; empty if it may."""
     if spec.options.pause in (ALL, OUT):
-        return False
+        return "scaling out is paused"
     scale = state.scales.get(spec.key)
     is_off = scale is not None and not scale.error and scale.spec_replicas == 0
-    return not is_off or metrics_decide(state, spec, 0)
+    return "its target is at 0 replicas" if is_off and not metrics_decide(state, spec, 0) else ""
 
 
 def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahead, tuple[str, str]]]:
     """Return the forecast onsets from now on, each with its text and reason."""
     found = []
     for key in sorted(state.forecasts.keys()):
+        spec = state.specs.get(key)
         for one in state.forecasts.coming(key, now, ahead):
-            text = f"{one.load:.1f} pods' worth of load forecast; {one.pods} pods are held from {_lead(state)} before"
+            text = f"{one.load:.1f} pods' worth of load forecast; {_held(state, spec, one)}"
             score = state.forecasts.score(key)
             why = f"an onset comes again every {format_duration(one.period)}; {score.hits} of {score.hits + score.misses} came true"
             found.append((key, one, (text, why)))
     return found
+
+
+def _held(state: State, spec: Autoscaler | None, onset: Ahead) -> str:
+    """Return how many pods are held for a forecast onset, or why none are."""
+    refusal = "" if spec is None else _why_not_out(state, spec)
+    if refusal:
+        return f"no pods are held for it, as {refusal}"
+    said = f"pods are held from {_lead(state)} before"
+    if spec is not None and spec.maximum < onset.pods:
+        return f"{spec.maximum} {said}, as maxReplicas allows no more"
+    return f"{onset.pods} {said}"
 
 
 def score_lines(state: State, key: Key, now: Instant) -> list[str]:

@@ -9,7 +9,6 @@ import msgspec
 from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.loop import OneStepLoop, Parts
-from kubetide.plan.board import Workload
 from kubetide.schedules.controller.act import Actor
 from kubetide.schedules.controller.gather import Gatherer
 from kubetide.schedules.core import ALGORITHM
@@ -35,7 +34,6 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         self._gatherer = Gatherer(parts.cluster, parts.caches, parts.clock)
         events = EventWriter(parts.cluster, parts.clock, COMPONENT)
         self._actor = Actor(parts.cluster, self._gatherer, events)
-        self._announced: set[Workload] = set()
 
     @property
     def period(self) -> Duration:
@@ -83,19 +81,10 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
 
     def _announce(self, now: Instant) -> None:
         """Put up on the board what each workload is about to be asked for."""
-        board = self.parts.board
-        if board is None:
-            return
-        found = {one.workload: one for one in intents(self.state, now, self._gatherer.name_of)}
-        for workload in sorted(self._announced - found.keys()):
-            board.withdraw(workload, SOURCE)
-        for intent in found.values():
-            board.announce(intent)
-        self._announced = set(found)
+        if self.parts.board is not None:
+            self.parts.board.announce_all(SOURCE, intents(self.state, now, self._gatherer.name_of))
 
     async def close(self) -> None:
         """Withdraw the announcements."""
         if self.parts.board is not None:
-            for workload in sorted(self._announced):
-                self.parts.board.withdraw(workload, SOURCE)
-        self._announced = set()
+            self.parts.board.announce_all(SOURCE, ())

@@ -27,7 +27,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJEC
 from kubetide.objects.meta import Key, ObjectMeta
 from kubetide.objects.scaled_objects import needs_hpa
 from kubetide.objects.timetables import ScaledObject
-from kubetide.plan.board import Intent, Workload
+from kubetide.plan.board import Intent
 from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
 from kubetide.units.time import Duration, Instant, seconds
 
@@ -63,7 +63,6 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self.servers = Servers(parts.clock)
         self.shows = QueueHpas(self._informer)
         self._unwritten: dict[Key, Any] = {}
-        self._announced: set[Workload] = set()
 
     @property
     def period(self) -> Duration:
@@ -238,14 +237,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     def _announce(self, found: Sequence[Intent]) -> None:
         """Put up on the board what windows are about to ask for, and nothing else."""
-        board = self.parts.board
-        if board is None:
-            return
-        for workload in sorted(self._announced - {one.workload for one in found}):
-            board.withdraw(workload, SOURCE)
-        for intent in found:
-            board.announce(intent)
-        self._announced = {one.workload for one in found}
+        if self.parts.board is not None:
+            self.parts.board.announce_all(SOURCE, found)
 
     async def _hang_up(self) -> None:
         """Close the connections to servers that no object names any more."""
