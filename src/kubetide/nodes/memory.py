@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kubetide.nodes.consolidation.memory import ConsolidationMemory
+from kubetide.nodes.facts.new_pods import NewPod
 from kubetide.nodes.scale_down.memory import ScaleDownMemory
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
@@ -262,6 +263,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()
     useless: dict[str, Useless] = {}
     """By ``<group> <kind of pods>``."""
+    new_pods: dict[str, NewPod] = {}
+    """By uid of their controller: what its new pods ask for, where a VPA sets that."""
     missing_since: dict[str, Instant] = {}
     """By workload: since when requested replicas do not exist."""
     increases: tuple[tuple[Instant, int], ...] = ()

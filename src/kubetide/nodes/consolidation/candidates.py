@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kubetide.nodes.consolidation.memory import pause_after
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
+from kubetide.nodes.facts.new_pods import as_new
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_down.context import drain_context
@@ -140,7 +141,7 @@ def candidate_of(
         moves=moves,
         evictions=evictions,
         ending=ending,
-        load=load_of((*moves.pods, *ending)),
+        load=load_of([as_new(pod, state.memory.new_pods) for pod in (*moves.pods, *ending)]),
         capacity=node_allocatable(facts.node),
         price=price,
         stay=stay,

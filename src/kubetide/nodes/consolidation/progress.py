@@ -173,7 +173,9 @@ def _refused(
     state.snapshot.fork()
     refused = ""
     try:
-        simulation = Simulation(state.snapshot, list(state.nodes), memory.hints, state.memory.rotation)
+        simulation = Simulation(
+            state.snapshot, list(state.nodes), memory.hints, state.memory.rotation, state.memory.new_pods
+        )
         # Nodes that are to go themselves are no place for others' pods, as in the search.
         moved = [name for move in state.memory.consolidation.moves for name in move.nodes]
         for name in (*memory.deletions, *state.memory.consolidation.closing, *moved):

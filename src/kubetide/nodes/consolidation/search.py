@@ -28,6 +28,7 @@ from kubetide.nodes.consolidation.limits import limits_beside_moves
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.consolidation.overpriced import overpriced_nodes
 from kubetide.nodes.consolidation.purchases import Purchases, Target
+from kubetide.nodes.facts.new_pods import as_new
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -95,7 +96,11 @@ class _Searching:
         in_flight = state.memory.scale_down.deletions
         self._limits = limits_beside_moves(state, now)
         self._simulation = Simulation(
-            state.snapshot, list(state.nodes), state.memory.scale_down.hints, state.memory.rotation
+            state.snapshot,
+            list(state.nodes),
+            state.memory.scale_down.hints,
+            state.memory.rotation,
+            state.memory.new_pods,
         )
         moving = (name for move in state.memory.consolidation.moves for name in (*move.nodes, move.into))
         self._closed: dict[str, None] = dict.fromkeys((*in_flight, *moving))
@@ -158,7 +163,8 @@ class _Searching:
 
     def _load(self, one: Candidate) -> tuple[Pod, ...]:
         """Return the pods that need another place when the node goes, with those that are on it only in this search."""
-        own = (*one.moves.pods, *one.ending)
+        new_pods = self._state.memory.new_pods
+        own = tuple(as_new(pod, new_pods) for pod in (*one.moves.pods, *one.ending))
         if one.name not in self._visited:
             return own
         known = self._state.pods

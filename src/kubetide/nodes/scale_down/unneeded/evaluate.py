@@ -156,6 +156,7 @@ def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | O
         tuple(memory.deletions),
         memory.hints,
         state.memory.rotation,
+        state.memory.new_pods,
         unneeded_limit(state),
         tuple(state.groups) if state.settings.scale_down_delay_type_local else (),
         _local_delays(state, now),
@@ -234,7 +235,11 @@ class _Run:
         if self._simulation is None:
             memory = self._state.memory
             self._simulation = Simulation(
-                self._snapshot, self._state.nodes, memory.scale_down.hints, memory.rotation
+                self._snapshot,
+                self._state.nodes,
+                memory.scale_down.hints,
+                memory.rotation,
+                memory.new_pods,
             )
             for name in memory.scale_down.deletions:
                 self._simulation.close(name)

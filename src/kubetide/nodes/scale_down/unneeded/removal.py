@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from kubetide.nodes.facts.new_pods import NewPod, as_new, told_new
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.facts.tpu import any_requested, without_tpu_requests
@@ -49,8 +50,14 @@ class Simulation:
     """
 
     def __init__(
-        self, snapshot: Snapshot, destinations: Iterable[str], hints: Mapping[str, str], rotation: int
+        self,
+        snapshot: Snapshot,
+        destinations: Iterable[str],
+        hints: Mapping[str, str],
+        rotation: int,
+        new_pods: Mapping[str, NewPod] | None = None,
     ) -> None:
+        """``new_pods``: what moved pods ask for when they come back, by uid of their controller."""
         self._snapshot = snapshot
         self._order = NameOrder(snapshot)
         self._names, self._index = self._order.names, self._order.index
@@ -60,6 +67,7 @@ class Simulation:
                 self._open[self._index[name]] = True
         self._cordoned: BoolVector = snapshot.unschedulable[self._order.rows]
         self._old_hints = hints
+        self._new_pods = new_pods or {}
         self._tpus = any_requested(snapshot.requested)
         self._closed: dict[str, None] = {}
         self._gone: list[int] = []
@@ -96,6 +104,9 @@ class Simulation:
         """
         if self._tpus:
             pods = [without_tpu_requests(pod) for pod in pods]
+        before = pods
+        if self._new_pods:
+            pods = [as_new(pod, self._new_pods) for pod in pods]
         index = self._index[node_name]
         was_open = bool(self._open[index])
         self._open[index] = False
@@ -123,6 +134,9 @@ class Simulation:
             self._snapshot.revert()
         self._open[index] = was_open
         if failed is not None:
+            failed.detail += next(
+                (told_new(own, pod) for own, pod in zip(before, pods, strict=True) if pod is failed.pod), ""
+            )
             raise failed
         return moved
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS, placeholders
+from kubetide.nodes.facts.new_pods import as_new
 from kubetide.nodes.facts.pods import (
     found_no_node,
     is_daemon_set_pod,
@@ -145,6 +146,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
             continue
         prototype = _prototype(state, workload, sets.get(workload, ()), _pods_of(state, uids))
         if prototype is not None:
+            prototype = as_new(prototype, state.memory.new_pods)
             found += [
                 Asked(_numbered(prototype, workload, at), intents[workload].source, virtual=True)
                 for at in range(missing)

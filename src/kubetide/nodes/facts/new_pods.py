@@ -1,0 +1,96 @@
+"""What the last new pod of a workload asked for, where a VPA sets the requests of new pods.
+
+A pod that is moved comes back as a new one, and may ask for more than it did: by a newer recommendation, or by a
+start-up boost while it starts. Where only the requests of now are counted, its node goes, the new pod fits nowhere, and a
+node is bought for it, again and again. Cluster Autoscaler does not count this; so it is used only where the loops share a
+plan, or with consolidation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.objects.base import Quantities
+from kubetide.objects.meta import controller_of
+from kubetide.objects.pod import Container, Pod
+from kubetide.objects.vpa import UPDATES_ANNOTATION
+from kubetide.units.quantity import Quantity, quantity_error
+from kubetide.units.time import Instant, after, hours
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kubetide.nodes.state import State
+
+_REMEMBERED: Final = hours(24)
+
+
+class NewPod(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The requests of a workload's last pod that waited for a node, by container."""
+
+    at: Instant
+    requests: dict[str, Quantities]
+    created: str = ""
+
+
+def note_new_pods(state: State, now: Instant) -> None:
+    """Remember what waiting pods ask for whose requests a VPA has set, by the uid of their controller, for a day."""
+    known, settings = state.memory.new_pods, state.settings
+    if not (settings.consolidation_enabled or "intents" in settings.demand_sources):
+        return
+    if known:
+        known = {uid: one for uid, one in known.items() if after(one.at, _REMEMBERED) > now}
+    for _, pod in sorted(state.pending.items()):
+        owner = controller_of(pod.metadata)
+        if owner is None or UPDATES_ANNOTATION not in (pod.metadata.annotations or {}):
+            continue
+        before, created = known.get(owner.uid), pod.metadata.creation_timestamp or ""
+        if before is None or created >= before.created:
+            requests = {one.name: _readable(one.resources.requests) for one in pod.spec.containers or ()}
+            known = {**known, owner.uid: NewPod(now, requests, created)}
+    state.memory.new_pods = known
+
+
+def as_new(pod: Pod, new_pods: Mapping[str, NewPod]) -> Pod:
+    """Return the pod with what its workload's new pods ask for, where that is more; the pod itself where it is not."""
+    owner = controller_of(pod.metadata) if new_pods else None
+    new = new_pods.get(owner.uid) if owner is not None else None
+    if new is None:
+        return pod
+    containers = tuple(_raised(one, new.requests.get(one.name, {})) for one in pod.spec.containers or ())
+    if containers == (pod.spec.containers or ()):
+        return pod
+    return replace(pod, spec=replace(pod.spec, containers=containers))
+
+
+def told_new(pod: Pod, new: Pod) -> str:
+    """Return what a pod asks for as a new one in place of what it asks for now; empty where that is the same."""
+    said = []
+    for one, other in zip(pod.spec.containers or (), new.spec.containers or (), strict=True):
+        own, amounts = one.resources.requests or {}, other.resources.requests or {}
+        said += [
+            f"{name} {amount} in place of {own.get(name, 'none')}"
+            for name, amount in sorted(amounts.items())
+            if amount != own.get(name)
+        ]
+    return f"; as a new pod it asks for {', '.join(said)}, as the last one of its workload" if said else ""
+
+
+def _readable(amounts: Quantities | None) -> Quantities:
+    return {name: value for name, value in (amounts or {}).items() if quantity_error(value) is None}
+
+
+def _raised(container: Container, requests: Quantities) -> Container:
+    own = container.resources.requests or {}
+    known = _readable(own)
+    more = {
+        name: amount
+        for name, amount in requests.items()
+        if Quantity.parse(amount) > Quantity.parse(known.get(name, 0))
+    }
+    if not more:
+        return container
+    return replace(container, resources=replace(container.resources, requests={**own, **more}))
