@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes.frozen import START, World, deployment, group, node, pod, replica_set
+from tests.nodes.frozen import START, World, daemon_set, deployment, group, node, pod, pods, replica_set
 
 from kubetide.nodes.explain.answers import explain_node
 from kubetide.plan.board import Intent, Workload
@@ -83,3 +83,20 @@ def test_announced_replicas_ask_for_what_new_pods_do():
         workload=Workload("default", "Deployment", "web"), replicas=3, due=due, source="schedules"
     )
     assert world.increases(at=minutes(2), intents=(intent,)) == {"g": 1}
+
+
+@pytest.mark.parametrize(("settings", "asked"), [(INTENTS, 2), ({}, 1)], ids=["one plan", "as upstream"])
+@pytest.mark.parametrize("nodes", [[], ["n1"]], ids=["from zero", "live node"])
+def test_a_new_node_has_what_a_daemon_sets_new_pods_ask_for(nodes, settings, asked):
+    """A VPA has made the agent larger than its template and its pods on older nodes say; new nodes are bought for that."""
+    grown = pod("agent-0", cpu="2500m", of="agent", kind="DaemonSet", metadata=SET_BY_VPA)
+    old = [pod("agent-1", cpu="100m", node=one, of="agent", kind="DaemonSet") for one in nodes]
+    full = [pod("full", cpu="3800m", node=one, of="full") for one in nodes]
+    world = World(
+        groups=[group("g", nodes=nodes)],
+        nodes=[node(one) for one in nodes],
+        pods=[grown, *old, *full, *pods("web", 2, cpu="1500m")],
+        daemon_sets=(daemon_set("agent", cpu="100m"),),
+        settings=settings,
+    )
+    assert world.increases() == {"g": asked}

@@ -104,10 +104,7 @@ def node_labels(group: GroupSpec, kind: InstanceType, *, name: str, zone: str) -
     """Labels of a node; the group's own win over the well-known ones."""
     labels = {
         "beta.kubernetes.io/arch": kind.arch,
-        "beta.kubernetes.io/instance-type": kind.name,
         "beta.kubernetes.io/os": "linux",
-        "failure-domain.beta.kubernetes.io/region": REGION,
-        "failure-domain.beta.kubernetes.io/zone": zone,
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": kind.arch,

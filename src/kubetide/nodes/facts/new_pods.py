@@ -8,24 +8,22 @@ plan, or with consolidation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from kubetide.objects.base import Quantities
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Container, Pod
 from kubetide.objects.vpa import UPDATES_ANNOTATION
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, hours
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kubetide.nodes.state import State
-
 _REMEMBERED: Final = hours(24)
+_RENEWED: Final = hours(1)
+"""Of a pod that still waits, the entry counts from now again after this time."""
 
 
 class NewPod(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,22 +34,23 @@ class NewPod(msgspec.Struct, frozen=True, omit_defaults=True):
     created: str = ""
 
 
-def note_new_pods(state: State, now: Instant) -> None:
-    """Remember what waiting pods ask for whose requests a VPA has set, by the uid of their controller, for a day."""
-    known, settings = state.memory.new_pods, state.settings
-    if not (settings.consolidation_enabled or "intents" in settings.demand_sources):
-        return
+def with_new_pods(known: dict[str, NewPod], pending: Mapping[Key, Pod], now: Instant) -> dict[str, NewPod]:
+    """Return ``known`` with the waiting pods whose requests a VPA has set, by the uid of their controller, for a day."""
     if known:
         known = {uid: one for uid, one in known.items() if after(one.at, _REMEMBERED) > now}
-    for _, pod in sorted(state.pending.items()):
+    for _, pod in sorted(pending.items()):
         owner = controller_of(pod.metadata)
         if owner is None or UPDATES_ANNOTATION not in (pod.metadata.annotations or {}):
             continue
         before, created = known.get(owner.uid), pod.metadata.creation_timestamp or ""
-        if before is None or created >= before.created:
-            requests = {one.name: _readable(one.resources.requests) for one in pod.spec.containers or ()}
+        if before is not None and created < before.created:
+            continue
+        requests = {one.name: _readable(one.resources.requests) for one in pod.spec.containers or ()}
+        # While a pod waits the same entry stays, so that what was decided from it holds.
+        same = before is not None and (requests, created) == (before.requests, before.created)
+        if before is None or not same or after(before.at, _RENEWED) < now:
             known = {**known, owner.uid: NewPod(now, requests, created)}
-    state.memory.new_pods = known
+    return known
 
 
 def as_new(pod: Pod, new_pods: Mapping[str, NewPod]) -> Pod:

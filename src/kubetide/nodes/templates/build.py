@@ -117,8 +117,10 @@ def all_templates(state: State) -> dict[str, Template | None]:
     known = state.known_templates if state.memo else KnownTemplates()
     known.settle(state.settings, state.snapshot.facts, state.daemon_sets, state.groups)
     found: dict[str, Template | None] = {}
+    new_pods = state.memory.new_pods
+    of_sets = [new_pods.get(one.metadata.uid) for one in state.daemon_sets.values()] if new_pods else []
     for group_id, group in state.groups.items():
-        made_of = template_inputs(state, group)
+        made_of = (*template_inputs(state, group), *of_sets)
         template = known.find(group_id, made_of)
         if template is None:
             template = template_of(state, group, names[group_id])

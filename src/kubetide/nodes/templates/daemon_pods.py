@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kubetide.nodes.facts.new_pods import as_new
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Origin
 from kubetide.objects.meta import ObjectMeta, OwnerReference
@@ -24,11 +25,12 @@ def with_daemon_pods(node: Node, pods: tuple[Pod, ...], origin: Origin, state: S
     is_outdated = origin == "seen" and state.settings.templates_by_instance_type
     if is_outdated:
         pods = _without_gone_sets(pods, sets)
+    new_pods = state.memory.new_pods
     is_shown = origin in {"live", "seen", "unwell"} and not is_outdated
     if is_shown and not state.settings.force_ds:
         # A live node may lack a pod that is still to push others aside there; a new node has it from the start.
-        sets = {key: one for key, one in sets.items() if _pushes_aside(one)}
-    return pods + _daemon_pods(node, pods, sets)
+        sets = {key: one for key, one in sets.items() if _pushes_aside(one) or one.metadata.uid in new_pods}
+    return tuple(as_new(pod, new_pods) for pod in pods + _daemon_pods(node, pods, sets))
 
 
 def _without_gone_sets(pods: tuple[Pod, ...], daemon_sets: DaemonSets) -> tuple[Pod, ...]:
