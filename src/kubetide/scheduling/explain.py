@@ -19,7 +19,7 @@ from kubetide.scheduling.filters.registry import (
 )
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
-from kubetide.units.vectors import BoolVector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Diagnosis(NamedTuple):
@@ -76,22 +76,31 @@ def amounts_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None
     return NODE_RESOURCES_FIT.refuse(pod_class, rows, row)
 
 
-def diagnose(pod_class: PodClass, rows: Rows) -> Diagnosis:
-    """Return the counted reasons of all nodes, and on which of them the removal of pods could help."""
+def diagnose(pod_class: PodClass, rows: Rows, among: Int64Vector | None = None) -> Diagnosis:
+    """Return the counted reasons of nodes, and on which of them the removal of pods could help.
+
+    Args:
+        among: The rows that are asked; all of them without it.
+    """
+    asked = rows.n if among is None else len(among)
     everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
-        reasons = dict.fromkeys(everywhere.reasons, rows.n) if rows.n else {}
+        reasons = dict.fromkeys(everywhere.reasons, asked) if asked else {}
         return Diagnosis(reasons, np.full(rows.n, everywhere.code == UNSCHEDULABLE, np.bool_))
     counts: dict[str, int] = {}
-    left, resolvable = np.ones(rows.n, np.bool_), np.zeros(rows.n, np.bool_)
+    left, resolvable = np.zeros(rows.n, np.bool_), np.zeros(rows.n, np.bool_)
+    left[slice(None) if among is None else among] = True
     named = _named(pod_class, rows)
     if named is not None:
-        left[:] = False
-        left[[rows.row_of[name] for name in named.names if name in rows.row_of]] = True
+        is_named = np.zeros(rows.n, np.bool_)
+        is_named[[rows.row_of[name] for name in named.names if name in rows.row_of]] = True
+        left &= is_named
         # What kube-scheduler counts for nodes that PreFilter left out.
         left_out = f"node(s) didn't satisfy plugin(s) [{named.plugins}]"
-        _count(counts, left_out, rows.n - int(left.sum()))
+        _count(counts, left_out, asked - int(left.sum()))
     for plugin in filters_in_use().every:
+        if not left.any():
+            break
         found = list(plugin.failures(pod_class, rows))
         if not found:
             continue

@@ -31,11 +31,6 @@ class NameOrder:
         self.index = {name: at for at, name in enumerate(self.names)}
         self.rows = np.array(snapshot.rows_of(self.names), dtype=np.intp)
 
-    def note_removed(self) -> None:
-        """Look up the rows again after nodes were removed from the snapshot; their places must be closed from now on."""
-        there = self._snapshot
-        self.rows = np.array([there.row(name) if name in there else 0 for name in self.names], dtype=np.intp)
-
     def among(self, names: Iterable[str]) -> BoolVector:
         """Return (places,): whether the place is one of these nodes, without cordoned ones."""
         found: BoolVector = np.zeros(len(self.names), np.bool_)

@@ -291,12 +291,13 @@ class Snapshot:
         """Return the rejection for all nodes, or None."""
         return explain.refused_everywhere(pod_class, self._store.compacted())
 
-    def refusals(self, pod_class: PodClass) -> dict[str, int]:
+    def refusals(self, pod_class: PodClass, among: Int64Vector | None = None) -> dict[str, int]:
         """Return the counted reasons of the first failing plugin over all nodes, as in FailedScheduling.
 
-        The order is that of the plugins; nodes with several reasons count in each of them.
+        The order is that of the plugins; nodes with several reasons count in each of them. ``among`` are the rows that
+        are asked; all of them without it.
         """
-        return self.diagnose(pod_class).reasons
+        return explain.diagnose(pod_class, self._store.compacted(), among).reasons
 
     def diagnose(self, pod_class: PodClass) -> explain.Diagnosis:
         """Return what ``refusals`` does, and on which nodes the removal of pods could help."""

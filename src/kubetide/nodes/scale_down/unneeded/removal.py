@@ -21,10 +21,11 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.facts.tpu import any_requested, without_tpu_requests
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
-from kubetide.objects.meta import key_of
-from kubetide.objects.node import Taint
+from kubetide.objects.meta import ObjectMeta, key_of
+from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import Pod, priority_of
 from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound, hint_key
+from kubetide.scheduling.filters.node_unschedulable import REASON as UNSCHEDULABLE_NODE
 from kubetide.scheduling.name_order import NameOrder
 
 _REASONS_SHOWN = 3
@@ -141,13 +142,16 @@ class Simulation:
         return moved
 
     def _take_away(self) -> None:
-        """Take the removed nodes out of the snapshot, so that no rule among pods counts them."""
-        if not self._still_there:
-            return
+        """Leave nothing of the removed nodes that a rule among pods counts.
+
+        Each stays a row, without labels, pods and amounts. To take it out, all counts would be copied, and held until the
+        fork ends: with hundreds of removable nodes and hundreds of spread workloads that is gigabytes.
+        """
         for name in self._still_there:
-            self._snapshot.remove_node(name)
+            for pod in self._snapshot.pods_on(name):
+                self._snapshot.remove_pod(key_of(pod))
+            self._snapshot.set_node(Node(metadata=ObjectMeta(name=name)))
         self._still_there = []
-        self._order.note_removed()
 
     def _leave_ghost(self, node_name: str) -> None:
         """Leave of the node what it is while it is drained: tainted, without pods, and still a place for spreading."""
@@ -199,15 +203,11 @@ class Simulation:
 
     def _why(self, pod: Pod, pod_class: PodClass) -> str:
         """One sentence with the scheduler's reasons, counted over the nodes that were asked."""
-        counts: dict[str, int] = {}
-        asked = 0
-        for index, name in enumerate(self._names):
-            if not self._open[index]:
-                continue
-            asked += 1
-            refusal = self._snapshot.first_refusal(pod_class, name)
-            for reason in ("node(s) were unschedulable",) if refusal is None else refusal.reasons:
-                counts[reason] = counts.get(reason, 0) + 1
+        rows = self._order.rows[self._open]
+        asked, counts = len(rows), self._snapshot.refusals(pod_class, rows)
+        # What passes the filters is cordoned, and the pod tolerates that.
+        if cordoned := int(self._snapshot.feasible(pod_class)[rows].sum()):
+            counts[UNSCHEDULABLE_NODE] = counts.get(UNSCHEDULABLE_NODE, 0) + cordoned
         most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_SHOWN]
         reasons = ", ".join(f"{count} {reason}" for reason, count in most)
         name = pod_text(pod)
