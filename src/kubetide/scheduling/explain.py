@@ -5,6 +5,7 @@ Source: kube-scheduler v1.36 and v1.37: PreFilter of all plugins first, then the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,19 +57,32 @@ def refused_everywhere(pod_class: PodClass, rows: Rows) -> Refusal | None:
 
 def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
     """Return why the node of one row rejects the class, or None if it does not."""
+    return first_refusals(pod_class, rows, (row,)).get(row)
+
+
+def first_refusals(pod_class: PodClass, rows: Rows, asked: Sequence[int]) -> dict[int, Refusal]:
+    """Return, by row, why each of the asked nodes rejects the class; nodes that do not are left out. Equal answers are one object."""
     everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
-        return everywhere
+        return dict.fromkeys(asked, everywhere)
+    found: dict[int, Refusal] = {}
     named = _named(pod_class, rows)
-    if named is not None and rows.names[row] not in named.names:
+    if named is not None:
         names, plugin_name = named.names, named.plugins.partition(" ")[0]
         detail = f"only {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} may be used"
-        return Refusal(plugin=plugin_name, code="", phase="PreFilterResult", detail=detail)
-    for plugin in filters_in_use().every:
-        refusal = plugin.refuse(pod_class, rows, row)
-        if refusal is not None:
-            return refusal
-    return None
+        left_out = Refusal(plugin=plugin_name, code="", phase="PreFilterResult", detail=detail)
+        found = {row: left_out for row in asked if rows.names[row] not in names}
+    plugins = filters_in_use().every
+    same: dict[Refusal, Refusal] = {}
+    for row in asked:
+        if row in found:
+            continue
+        for plugin in plugins:
+            refusal = plugin.refuse(pod_class, rows, row)
+            if refusal is not None:
+                found[row] = same.setdefault(refusal, refusal)
+                break
+    return found
 
 
 def amounts_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:

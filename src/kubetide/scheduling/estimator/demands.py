@@ -110,7 +110,7 @@ class Demands:
         alone.append(node)
         site = self._terms.site(node, alone)
         kinds = self._kinds_at(site)
-        refused = self._refused(alone, [key for key, _ in taken if isinstance(key, Port)])
+        refused = self._refused(alone, groups, [key for key, _ in taken if isinstance(key, Port)])
         if refused:
             kinds = {**kinds, **{at: kinds[at]._replace(conditions=REFUSED) for at in refused}}
         return GroupDemand(stock, site.counts, self._terms.own, kinds)
@@ -124,11 +124,12 @@ class Demands:
                 stock[at] -= amount
         return stock
 
-    def _refused(self, alone: Rows, ports: Sequence[Port]) -> list[int]:
-        """The groups that the node object refuses, or the ports of DaemonSets' pods."""
+    def _refused(self, alone: Rows, groups: Sequence[int], ports: Sequence[Port]) -> list[int]:
+        """Return which of the groups, and of those that stand alike, the node object refuses, or the ports of DaemonSets' pods."""
         refused: list[int] = []
+        asked = frozenset(groups)
         for pod_class, these in self._standing.values():
-            if not passes_alone(pod_class, alone):
+            if not asked.isdisjoint(these) and not passes_alone(pod_class, alone):
                 refused += these
         for at in self._ports if ports else ():
             if any(collide(port, used) for port in self._groups[at].pod_class.ports for used in ports):

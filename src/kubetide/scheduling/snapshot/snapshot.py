@@ -282,6 +282,10 @@ class Snapshot:
         row = rows.row_of[node_name]
         return explain.first_refusal(pod_class, rows, row)
 
+    def first_refusals(self, pod_class: PodClass, asked: Sequence[int]) -> dict[int, Refusal]:
+        """Return the result of ``first_refusal`` for these rows, by row; nodes that accept the class are left out."""
+        return explain.first_refusals(pod_class, self._store.compacted(), asked)
+
     def amounts_refusal(self, pod_class: PodClass, node_name: str) -> Refusal | None:
         """Return the short amounts of a node, whatever other plugins say; None for none. Raises KeyError if unknown."""
         rows = self._store.compacted()

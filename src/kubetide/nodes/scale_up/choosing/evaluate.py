@@ -111,9 +111,12 @@ class _Together:
         passes = self._passes(family, pod_class)
         refused = np.flatnonzero(~passes).tolist()
         if refused:
-            refusal_of = self._refusal_of(family, pod_class)
+            by_node, refusal_of = (
+                self._refused_by_node(family, pod_class),
+                self._refusal_of(family, pod_class),
+            )
             for at in refused:
-                refusal = refusal_of(at)
+                refusal = by_node.get(at) or refusal_of(at)
                 if refusal is not None:
                     evaluated.refusals[at] = refusal
                 if family.in_cluster and (refusal is None or refusal.plugin not in FIRST_FILTERS):
@@ -219,16 +222,19 @@ class _Together:
         self._asked_alone[at] = None
         return self._templates[at].fresh.first_refusal(pod_class, self._names[at])
 
+    def _refused_by_node(self, family: _Family, pod_class: PodClass) -> dict[int, Refusal]:
+        """Return why templates refuse whose node object does not let the class in, where that is known."""
+        if family.static is None:
+            return {}
+        return self._all.first_refusals(pod_class, np.flatnonzero(~family.static).tolist())
+
     def _refusal_of(self, family: _Family, pod_class: PodClass) -> Callable[[int], Refusal | None]:
         """Return what says why a template refuses; where only amounts can be short, the same for templates with the same of all."""
-        passes = family.static
-        if passes is None:
+        if family.static is None:
             return lambda at: self._by_itself(at, pod_class)
         asked = tuple(pod_class.requests.items())
 
         def refusal_of(at: int) -> Refusal | None:
-            if not passes[at]:
-                return self._by_itself(at, pod_class)
             key = (asked, self._template_matrix.amounts[at])
             refusal = self._short.get(key)
             if refusal is None:
