@@ -111,10 +111,8 @@ class _Together:
         passes = self._passes(family, pod_class)
         refused = np.flatnonzero(~passes).tolist()
         if refused:
-            by_node, refusal_of = (
-                self._refused_by_node(family, pod_class),
-                self._refusal_of(family, pod_class),
-            )
+            by_node = self._refused_by_node(family, pod_class)
+            refusal_of = self._refusal_of(family, pod_class)
             for at in refused:
                 refusal = by_node.get(at) or refusal_of(at)
                 if refusal is not None:
