@@ -56,12 +56,12 @@ from kubetide.nodes.scale_down.decide import decide as decide_scale_down
 from kubetide.nodes.scale_down.deletion.absorb_actuation import absorb_actuation
 from kubetide.nodes.scale_down.deletion.actuation import actuate
 from kubetide.nodes.scale_down.status import begin_status, report_results
+from kubetide.nodes.scale_up.absorb import absorb_scale_up
 from kubetide.nodes.scale_up.choosing.packing_time import plan_packing
 from kubetide.nodes.scale_up.increase.balancing import families
 from kubetide.nodes.scale_up.increase.minimum import plan_min_size
 from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
-    absorb_scale_up,
     after_consolidation,
     after_min_size,
     after_scale_down,

@@ -1,69 +1,47 @@
 """Scale-up: from demand to increases.
 
-``plan_scale_up`` opens the tick: it forks the snapshot, puts the upcoming nodes and what fits into
-it, and chooses what to buy. ``absorb_scale_up`` takes in what came of the increases.
+``open_tick`` forks the snapshot and puts the upcoming nodes and what fits into it; ``plan_scale_up`` chooses what to buy.
+What came of the increases is taken in by ``absorb_scale_up``.
 
 Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orchestrator.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Literal
-
-from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.autoprovisioning.creation import creations
 from kubetide.nodes.capacity.autoprovisioning.removal import may_remove
-from kubetide.nodes.capacity.buffers.events import buffers_left, buffers_triggered
 from kubetide.nodes.capacity.buffers.inject import update_buffers
 from kubetide.nodes.capacity.provisioning.serve import SOURCE as REQUESTED
 from kubetide.nodes.capacity.provisioning.serve import (
     consumer_events,
-    note_purchase,
     open_requests,
-    request_reasons,
     serve,
     takes_turn,
 )
 from kubetide.nodes.capacity.quotas import update_quotas
-from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
-from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.decision import AskExpander, Commands, EventRecord, Outcome
 from kubetide.nodes.facts.node_capacity import amount_of
-from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.backoff import backoff_after_refusal, is_backed_off
-from kubetide.nodes.registry.cluster_state import recalculate, upcoming_nodes
-from kubetide.nodes.registry.failures import note_request
+from kubetide.nodes.registry.cluster_state import upcoming_nodes
 from kubetide.nodes.registry.nominations import note_expected
-from kubetide.nodes.registry.stock_outs import note_shortage
 from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.scale_up.choosing.choice import choose_among, choose_groups
-from kubetide.nodes.scale_up.choosing.options import pods_left
 from kubetide.nodes.scale_up.increase.increases import command
 from kubetide.nodes.scale_up.pending.degradation import holds_scale_down, holds_scale_up
 from kubetide.nodes.scale_up.pending.demand_reasons import buffer_reasons, intent_reasons
-from kubetide.nodes.scale_up.pending.pods import demanded_pods, kind_of, place_more
+from kubetide.nodes.scale_up.pending.pods import demanded_pods, place_more
 from kubetide.nodes.scale_up.pending.should_scale_up import should_scale_up
-from kubetide.nodes.scale_up.reporting.events import (
-    failed_to_scale_up,
-    scaled_up,
-    scaling_up,
-)
-from kubetide.nodes.scale_up.reporting.pod_events import not_triggered, triggered
-from kubetide.nodes.scale_up.reporting.rounds import combined, min_size_round, round_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
 from kubetide.nodes.templates.upcoming_names import upcoming_name
 from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
-from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
-
-_REFUSED = "failed to increase node group size"
 
 
 def open_tick(
@@ -234,77 +212,6 @@ def after_min_size(state: State) -> Literal["", "remove_groups"]:
     return "remove_groups" if may_remove(state) else ""
 
 
-def absorb_scale_up(
-    state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
-) -> tuple[list[EventRecord], list[Reason]]:
-    """Apply the outcomes of increases (requests, backoff); return events for the pods, and reasons."""
-    state.phases.end("scaleUp")
-    if not tick.is_open and state.step != "min_size":
-        return [], []
-    events: list[EventRecord] = []
-    reasons: list[Reason] = []
-    refused, errors, done = list(tick.uncreated), [], False
-    failed = bool(refused)
-    if state.step == "min_size":
-        tick.error, tick.error_type = "", ""
-    withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
-    for action, outcome in zip(actions, results, strict=True):
-        if outcome.tried:
-            events += scaling_up(state, action)
-        if outcome.status == "ok":
-            done = True
-            _increased(state, tick, action, now)
-            events += scaled_up(state, action)
-            reasons.append(reason("Increased", action.group, size=action.size, to=action.size + action.delta))
-        elif outcome.status == "failed":
-            failed = True
-            reasons.append(_failed(state, action, outcome, now))
-            reasons += note_shortage(state, action.group, outcome.cause, now)
-            events += failed_to_scale_up(state, action, outcome)
-            refused.append(action.group)
-            errors.append(f"{_REFUSED}: {outcome.error}")
-            tick.error_type = tick.error_type or outcome.error_type
-        elif outcome.status == "withheld":
-            reasons.append(
-                reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
-            )
-    tick.error = tick.error or combined(errors)
-    tick.replan = failed and _may_plan_anew(state, actions, results, now)
-    if done and not failed:
-        # As upstream: an increase of which a part failed starts no delay and is not looked at again.
-        state.memory.last_scale_up = now
-        recalculate(state, tick.view)
-    if state.step == "min_size":
-        tick.rounds.append(min_size_round(tick, actions, state.groups, refused))
-        return events, reasons
-    if tick.requests is not None:
-        bought = done and not failed
-        note_purchase(state, tick.requests, bought=bought, withheld=withheld, now=now)
-        reasons += request_reasons(state, tick.requests, now)
-    if withheld:
-        tick.result = "ScaleUpNotTried"
-    elif tick.chosen and tick.increases:
-        tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
-    if tick.result == "ScaleUpSuccessful" and tick.chosen:
-        events += [*triggered(tick), *buffers_triggered(state, tick)]
-    elif tick.result != "ScaleUpError" and not _is_replaced(state, tick):
-        events += not_triggered(tick, pods_left(tick.verdicts), state.groups)
-        events += buffers_left(state, tick, pods_left(tick.verdicts))
-    tick.rounds.append(round_of(tick, refused, all_tried=any(action.parallel for action in actions)))
-    down = state.memory.scale_down
-    word = "ScaleDownInCooldown" if tick.result == "ScaleUpSuccessful" else "ScaleDownNotTried"
-    if down.status.result != word and after_round(state) != "scale_down":
-        # As upstream calls it, though nothing looks for nodes that could go.
-        down.status = replace(down.status, result=word)
-    tick.is_open = False
-    return events, reasons
-
-
-def _is_replaced(state: State, tick: Tick) -> bool:
-    """Return whether no pod hears of the result: as upstream, that of the increases to the minimum takes its place."""
-    return tick.result == "ScaleUpLimitedByMaxNodesTotal" and state.settings.enforce_node_group_min_size
-
-
 def _amount_in(state: State) -> Callable[[Node, str], int]:
     label = state.settings.gpu_label
     return lambda node, name: amount_of(node, name, label)
@@ -328,60 +235,5 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
         tick.hints.update(dict.fromkeys(planned[number] if number < len(planned) else (), name))
 
 
-def _may_plan_anew(
-    state: State, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
-) -> bool:
-    """Return whether other groups may be asked in the same tick: none that failed may be asked again in it."""
-    failed = [one.group for one, outcome in zip(actions, results, strict=True) if outcome.status == "failed"]
-    left_alone = all(is_backed_off(state.memory.backoff.get(group), now) for group in failed)
-    return bool(state.settings.stock_out_memory) and left_alone
-
-
 def _is_atomic(tick: Tick) -> bool:
     return tick.requests is not None and tick.requests.buying
-
-
-def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> None:
-    memory, group = state.memory, state.groups[action.group]
-    note_request(state, group, action.delta, now)
-    memory.last_scale_up_of[group.id] = now
-    memory.increases = (*memory.increases, (now, action.delta))
-    _note_plan(state, tick, action)
-    state.set_target(group.id, action.size + action.delta)
-    if action.why == "pods":
-        kinds: dict[str, list[tuple[str, str]]] = {}
-        helped = (one.pods for one in tick.chosen if group.id in {one.group.id, *one.similar})
-        for pod in itertools.chain.from_iterable(helped):
-            key = (pod.metadata.namespace, pod.metadata.name)
-            if key not in tick.demand.virtual:
-                kinds.setdefault(kind_of(pod), []).append(key)
-        memory.attempts += tuple(
-            Attempt(group.id, action.delta, now, kind, tuple(keys)) for kind, keys in kinds.items()
-        )
-
-
-def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
-    """Remember for which pods each new node was bought, where the choice said so."""
-    if action.why != "pods":
-        return
-    for option in tick.chosen:
-        at = 0
-        for group_id in (option.group.id, *option.similar):
-            share = sum(
-                one.size - one.group.target_size for one in tick.increases if one.group.id == group_id
-            )
-            nodes = option.plan[at : at + share]
-            at += share
-            if group_id == action.group and nodes:
-                keys = tuple(tuple(map(hint_key, pods)) for pods in nodes)
-                state.memory.planned[group_id] = (*state.memory.planned.get(group_id, ()), *keys)
-
-
-def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) -> Reason:
-    memory = state.memory
-    memory.backoff[action.group] = backoff_after_refusal(
-        memory.backoff.get(action.group), now, state.settings, outcome, message=f"{_REFUSED}: {outcome.error}"
-    )
-    memory.last_failure_of[action.group] = now
-    error = with_cause(outcome.cause, outcome.error)
-    return reason("IncreaseRefused", action.group, delta=action.delta, error=error)
