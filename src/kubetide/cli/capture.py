@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 from click.core import ParameterSource
 
 from kubetide.cli.common.exits import FAILED
+
+if TYPE_CHECKING:
+    from kubetide.experiments.capture.scenario import Captured
+    from kubetide.experiments.capture.score import Score
+    from kubetide.simulate.scenarios.scenario import Scenario
+
+_SCENARIO: Final = "scenario.yaml"
 
 
 @click.command("capture")
@@ -95,16 +104,12 @@ def command(
       kubetide capture --prometheus-url http://prometheus:9090 --set expander=least-waste --out my-day
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.common.progress import simulated
-    from kubetide.experiments.capture.errors import CaptureError
     from kubetide.experiments.capture.observed import seen_in
     from kubetide.experiments.capture.scenario import captured
     from kubetide.experiments.capture.score import CARD, scores
-    from kubetide.experiments.changes import with_changes
-    from kubetide.objects.nulls import without_nulls
     from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
     from kubetide.runtime.recording.folder import write_bytes_whole
-    from kubetide.simulate.outcome.table import Table, aligned, decimal, percent, printable
-    from kubetide.simulate.scenarios.scenario import load_scenario
+    from kubetide.simulate.outcome.table import printable
 
     if not name.strip():
         raise click.UsageError("--name is empty; give the scenario a name")
@@ -125,26 +130,11 @@ def command(
         )
     assert seen is not None
     found = captured(name, seen)
-    scenario = out / "scenario.yaml"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / CARD).unlink(missing_ok=True)
-        for file, values in found.traces.items():
-            text = "".join(f"{value:g}\n" for value in values)
-            write_bytes_whole(out / file, text.encode())
-        write_bytes_whole(scenario, found.text().encode())
-    except OSError as error:
-        raise CaptureError(f"cannot write under {out}: {error.strerror}; choose another --out") from error
-    loaded = load_scenario(scenario)
-    if sets:
-        loaded = with_changes(scenario, loaded, sets=sets, patches=())
-        value = without_nulls(msgspec.json.decode(msgspec.json.encode(loaded)))
-        changed = msgspec.structs.replace(found, value=value)
-        write_bytes_whole(scenario, changed.text().encode())
+    loaded = _write(found, out, sets)
     click.echo(f"{printable(name)}   {found.value['start']}, {found.value['duration']}\n")
     for note in found.notes:
         click.echo(f"- {printable(note)}")
-    click.echo(f"\nscenario {scenario}")
+    click.echo(f"\nscenario {out / _SCENARIO}")
     if no_score:
         return
     with tempfile.TemporaryDirectory() as made:
@@ -154,6 +144,44 @@ def command(
         again = seen_in(Path(made))
     card = scores(seen, again)
     write_bytes_whole(out / CARD, msgspec.json.encode(card) + b"\n")
+    _print_card(card)
+    for violation in result.violations:
+        click.echo(f"invariant broken: {violation}", err=True)
+    if result.violations:
+        sys.exit(FAILED)
+
+
+def _write(found: Captured, out: Path, sets: tuple[str, ...]) -> Scenario:
+    """Write the scenario, with the changes of ``--set``, and its traces; return it as a run reads it. Raises CaptureError."""
+    from kubetide.experiments.capture.errors import CaptureError
+    from kubetide.experiments.capture.score import CARD
+    from kubetide.experiments.changes import with_changes
+    from kubetide.objects.nulls import without_nulls
+    from kubetide.runtime.recording.folder import write_bytes_whole
+    from kubetide.simulate.scenarios.scenario import load_scenario
+
+    path = out / _SCENARIO
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / CARD).unlink(missing_ok=True)
+        for file, values in found.traces.items():
+            text = "".join(f"{value:g}\n" for value in values)
+            write_bytes_whole(out / file, text.encode())
+        write_bytes_whole(path, found.text().encode())
+    except OSError as error:
+        raise CaptureError(f"cannot write under {out}: {error.strerror}; choose another --out") from error
+    loaded = load_scenario(path)
+    if sets:
+        loaded = with_changes(path, loaded, sets=sets, patches=())
+        value = without_nulls(msgspec.json.decode(msgspec.json.encode(loaded)))
+        changed = msgspec.structs.replace(found, value=value)
+        write_bytes_whole(path, changed.text().encode())
+    return loaded
+
+
+def _print_card(card: Sequence[Score]) -> None:
+    from kubetide.simulate.outcome.table import Table, aligned, decimal, percent, printable
+
     rows = tuple(
         (
             printable(one.name),
@@ -170,10 +198,6 @@ def command(
     click.echo(
         "\nnear: within 1 replica; within a tenth of a recommendation; the same number of nodes within one tick's time"
     )
-    for violation in result.violations:
-        click.echo(f"invariant broken: {violation}", err=True)
-    if result.violations:
-        sys.exit(FAILED)
 
 
 def _refuse_given(*options: str) -> None:
