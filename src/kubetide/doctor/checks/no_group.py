@@ -34,6 +34,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         found = explain_equivalent_pods(snapshot.node_state, keys, snapshot.now)
         if found.status != "refused":
             continue
+        remedy, or_room = found.remedy, f"; or {found.room}" if found.room else ""
         more = f" (and {len(pods) - 1} like it)" if len(pods) > 1 else ""
         yield Finding(
             check="no-group",
@@ -41,7 +42,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             object=f"Pod {meta.namespace}/{meta.name}{more}",
             seen=f"no node group would take it: {refusals_text(found)}",
             why="it waits: no node that can be bought helps it",
-            fix=remedy.text_with_group if (remedy := found.remedy) else found.way_out,
+            fix=found.way_out if remedy is None else f"{remedy.text_with_group}{or_room}",
         )
 
 

@@ -30,6 +30,7 @@ from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
+from kubetide.nodes.explain.waiting.movable_pods import room_text
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
 from kubetide.nodes.explain.waiting.remedy import Remedy
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
@@ -83,6 +84,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
             possible price; empty unless the expander plans for all groups at once.
         way_out: What a person can do about a pod that no change of a request or of a group helps; empty otherwise.
         no_candidates: Why no group could be created for it, where the loop may create groups.
+        room: How the nodes of a group at its maximum get room for it, where that group would take it; empty otherwise.
     """
 
     namespace: str
@@ -96,6 +98,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     cost_summary: str = ""
     no_candidates: str = ""
     way_out: str = ""
+    room: str = ""
 
 
 class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,13 +214,14 @@ def _by_group(
     best = min(remedies, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
     takers = [one.group for one in groups if one.takes and not one.would_be]
     created = [one.group for one in groups if one.takes and one.would_be]
-    way_out = ""
+    way_out = room = ""
     if takers or created:
         sentence = takers_sentence(takers, created, tick)
     elif not groups:
         sentence = f"No group takes it: {NO_GROUPS}."
     elif best is not None:
         sentence = f"No group takes it. What would help: {best.text_with_group}."
+        room = room_text(state, best.group) if best.only_maximum else ""
     else:
         said = [_with_expander(state, one) for one in _last_obstacles(groups)]
         listed = f": {'; '.join(said[:_MOST_OBSTACLES])}" if said else ""
@@ -234,6 +238,7 @@ def _by_group(
         cost_summary=cost_summary,
         no_candidates=no_candidates,
         way_out=way_out,
+        room=room,
     )
 
 

@@ -65,6 +65,8 @@ def _pod_lines(found: PodExplanation) -> list[str]:
     from kubetide.nodes.explain.created_groups import would_be_lines
 
     lines = [found.sentence]
+    if found.room:
+        lines.append(f"or {found.room}")
     if found.cost_summary:
         lines.append(found.cost_summary)
     for verdict in found.groups:

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from kubetide.nodes.explain.waiting.group_changes import NEW_GROUPS
-from kubetide.nodes.explain.waiting.limit_changes import LIMITS
+from kubetide.nodes.explain.waiting.limit_changes import LIMITS, MAXIMUM
 from kubetide.nodes.explain.waiting.pod_changes import Change
 from kubetide.units.time import Instant
 
@@ -38,6 +38,11 @@ class Remedy(msgspec.Struct, frozen=True):
     def only_limits(self) -> bool:
         """Whether nothing but limits keeps the pod off: the group's, or those over the whole cluster."""
         return all(change.kind in LIMITS for change in self.changes)
+
+    @property
+    def only_maximum(self) -> bool:
+        """Whether nothing but the maximum of the group keeps the pod off."""
+        return all(change.kind == MAXIMUM for change in self.changes)
 
     @property
     def needs_delivery(self) -> bool:
