@@ -51,6 +51,20 @@ def test_a_pod_that_no_group_takes_holds_nothing_up():
     assert not made.state.pods["default", "impossible"].spec.node_name
 
 
+def test_at_the_maximum_of_nodes_merging_makes_room_for_pods_that_wait():
+    """Two nodes are all that the cluster may have; once the pods of both are on one, the pod that waits gets another."""
+    waiting = pod("waiting", cpu="3500m")
+    made = fleet(
+        SMALL,
+        places={"small": [[2500], [900]]},
+        more=[waiting],
+        max_nodes_total=2,
+        scale_down_utilization_threshold=0.1,
+    )
+    assert made.run(minutes(6)).kinds() == {"small": 2}
+    assert made.made
+
+
 def test_nodes_are_merged_into_one_cheaper():
     """Four small nodes of three cores each become one large node that costs less than they do."""
     made = fleet(("large", 16, 0.6), SMALL, places={"small": [[3000]] * 4})

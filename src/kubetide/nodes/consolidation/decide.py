@@ -47,6 +47,8 @@ from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, before, minutes
 
 SEARCH_INTERVAL: Duration = minutes(1)
+_NOTHING_TO_BUY = frozenset({"ScaleUpNoOptionsAvailable", "ScaleUpLimitedByMaxNodesTotal"})
+"""Results of scale-up after which pods go on waiting."""
 _MOST_MOVES = 10
 """Most nodes whose moves begin in one search."""
 
@@ -140,14 +142,15 @@ def _held(state: State, now: Instant) -> str:
 def _may_search(state: State, tick: Tick, now: Instant) -> bool:
     """Return whether new moves are looked for: nothing is bought or may soon be, and the last search was a while ago.
 
-    Pods that no group takes now hold nothing up: there may be such pods for ever.
+    Pods that no group takes now hold nothing up, nor do those for which --max-nodes-total leaves no node: there may be
+    such pods for ever.
     """
     due = state.memory.consolidation.next_search
     if due is not None and now < due:
         return False
     if tick.demand.too_new or tick.increases:
         return False
-    return not tick.demand.pods or tick.result == "ScaleUpNoOptionsAvailable"
+    return not tick.demand.pods or tick.result in _NOTHING_TO_BUY
 
 
 def _forget(state: State, now: Instant) -> None:
