@@ -22,7 +22,14 @@ from kubetide.nodes.state import State
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
 from kubetide.units.lists import listed
-from kubetide.units.time import Instant, between, format_duration, format_rfc3339, parse_rfc3339
+from kubetide.units.time import (
+    Instant,
+    between,
+    format_duration,
+    format_rfc3339,
+    parse_rfc3339,
+    whole_seconds,
+)
 
 _MOST_EXPLAINED = 3
 """Workloads whose waiting pods are explained: each takes a decision on a copy of the state."""
@@ -118,7 +125,8 @@ def _waiting_sentence(pods: Sequence[Pod], now: Instant) -> str:
     created = [time for pod in pods if (time := pod.metadata.creation_timestamp)]
     if not created:
         return f"{waits}."
-    return f"{waits}, the longest for {format_duration(between(min(map(parse_rfc3339, created)), now))}."
+    longest = whole_seconds(between(min(map(parse_rfc3339, created)), now))
+    return f"{waits}, the longest for {format_duration(longest)}."
 
 
 def _nodes(state: State) -> Table:

@@ -33,6 +33,7 @@ from kubetide.units.time import (
     format_duration,
     instant_of,
     minutes,
+    whole_seconds,
 )
 
 _TIMES: Final = 2
@@ -87,7 +88,7 @@ def note_late(state: State, counts: dict[str, Counts], findings: Findings, now: 
 
 def late_text(state: State, group: NodeGroup, one: str, now: Instant) -> str:
     """Return since when a late machine is awaited, and how long others took."""
-    waited = format_duration(between(_since(state, one), now))
+    waited = format_duration(whole_seconds(between(_since(state, one), now)))
     if one in state.nodes:
         slowest = state.memory.learned.groups[group.id].slowest
         return f"node {one} is late: it is not ready {waited} after it was created, the slowest so far took {format_duration(slowest)}"
