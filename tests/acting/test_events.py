@@ -180,7 +180,7 @@ def test_many_events_hold_up_nobody():
         return int(event.metadata.resource_version)
 
     steps, names, dropped = run(main)
-    assert steps == [(seconds(1), 5), (seconds(1), 5)]
+    assert steps == [(seconds(1), 4), (seconds(1), 4)]
     assert names == [*(about.name for about, *_ in many(20)), "n1"]
     assert dropped == 0
 

@@ -342,7 +342,7 @@ class _Player:
         actor = Actor(self.world, self.clock, self.targets, events, uid_of=lambda _: "uid", limit=1)  # type: ignore[arg-type]  # as above
         self.state.apply(await self.gatherer.gather(self.state))
         commands = decide(self.state, self.clock.now(), columns_from=self.columns_from)
-        result = absorb(self.state, commands, await actor.scale(commands.writes))
+        result = absorb(self.state, commands, await actor.scale(commands))
         endings = await actor.settle(result)
         if not result.settlements:
             return None, True

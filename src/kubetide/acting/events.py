@@ -21,7 +21,7 @@ from kubetide.objects.meta import ObjectMeta
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.units.time import format_rfc3339, seconds
+from kubetide.units.time import format_rfc3339, seconds, to_seconds
 
 _LONGEST_NOTE = 1024
 _CUT = " ..."
@@ -55,6 +55,18 @@ def cut_note(message: str) -> str:
     if len(encoded) <= _LONGEST_NOTE:
         return message
     return encoded[: _LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def reference_to(kind: Kind[Any], meta: ObjectMeta) -> ObjectReference:
+    """Return the reference to an object at hand."""
+    return ObjectReference(
+        api_version=kind.api_version,
+        kind=kind.kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )
 
 
 class EventWriter:
@@ -95,15 +107,7 @@ class EventWriter:
         self, kind: Kind[Any], meta: ObjectMeta, level: Level, reason: str, message: str
     ) -> None:
         """Write an event about an object at hand."""
-        about = ObjectReference(
-            api_version=kind.api_version,
-            kind=kind.kind,
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-        )
-        await self.emit(about, level, reason, message)
+        await self.emit(reference_to(kind, meta), level, reason, message)
 
     async def emit(self, about: ObjectReference, level: Level, reason: str, message: str) -> None:
         """Write an event, or increase the count of an existing one."""
@@ -114,9 +118,8 @@ class EventWriter:
     async def emit_all(self, events: Iterable[Event]) -> None:
         """Write the events in their order, but wait no longer than a second: the others are written in the background.
 
-        So many events, at few requests a second, hold up no tick. As upstream 1,000 may wait, and what is more is dropped.
+        So neither many events, at few requests a second, nor one that hangs hold up a tick. As upstream 1,000 may wait, and what is more is dropped.
         """
-        begun = self._clock.monotonic()
         for event in events:
             due = self._take(*event)
             if due is not None and len(self._waiting) >= _MOST_WAITING:
@@ -126,18 +129,26 @@ class EventWriter:
         if self._background is not None:
             if not self._background.done():
                 return
-            self._background.result()  # raises what a bug has raised there
-            self._background = None
-        while self._waiting and self._clock.monotonic() - begun < _PATIENCE:
-            await self._write(self._waiting.popleft())
+            self._end_of(self._background)
         if self._waiting:
-            self._background = asyncio.create_task(self._write_waiting())
+            task = self._background = asyncio.create_task(self._write_waiting())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(to_seconds(_PATIENCE)):
+                    await asyncio.shield(task)
+            if task.done():
+                self._end_of(task)
+
+    def _end_of(self, task: asyncio.Task[None]) -> None:
+        """Raise what a bug has raised in the background."""
+        self._background = None
+        task.result()
 
     async def close(self) -> None:
         """Write no more of the events that wait."""
         self.dropped += len(self._waiting)
         self._waiting.clear()
         if self._background is not None:
+            self.dropped += not self._background.done()  # the one that is under way
             self._background.cancel()
             with suppress(asyncio.CancelledError):
                 await self._background

@@ -42,6 +42,7 @@ class ScaleOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome of a write, and its time; ``error`` is empty on success. Retries of conflicts take time.
 
     ``withheld``: it was not sent, on purpose; nothing is remembered of it and nothing has failed.
+    ``pending``: why the outcome is not known yet; it comes with a later tick (``LateScale``), or another write does.
     """
 
     namespace: str
@@ -49,6 +50,19 @@ class ScaleOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     at: Instant
     error: str = ""
     withheld: bool = False
+    pending: str = ""
+
+
+class LateScale(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome of a write that a tick before did not wait for: what it changed, and why."""
+
+    namespace: str
+    name: str
+    at: Instant
+    current: int
+    desired: int
+    why: str
+    error: str = ""
 
 
 class Computation(msgspec.Struct, frozen=True, array_like=True):
@@ -156,6 +170,7 @@ class Settlement(msgspec.Struct, eq=False):
         status: The new status; ``changes`` names the fields of it that differ.
         action, error_label: Labels of the reconciliation.
         withheld: Whether a change of the target was decided and, on purpose, not written.
+        pending: Why it is not known yet whether a change was written.
         desired: Replicas that the target is to have from now on, also for the desired-replicas gauge;
             None when the tick did not come to its end.
         held: Whether a change of nothing but measured values waits for its time to be written; ``status`` is
@@ -175,6 +190,7 @@ class Settlement(msgspec.Struct, eq=False):
     desired: int | None = None
     normal_end: bool = True
     withheld: bool = False
+    pending: str = ""
     held: bool = False
     kept: bool = False
     made: Json | None = None

@@ -110,6 +110,14 @@ def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: 
         events[slot] = event
 
 
+def remember_change(events: ScaleEvents, change: Change, up_period: int, down_period: int) -> None:
+    """Store a change by its direction; the periods are the longest of the policies, ns."""
+    if change.change > 0:
+        remember_event(events.ups, ScaleEvent(change.at, change.change), up_period)
+    elif change.change < 0:
+        remember_event(events.downs, ScaleEvent(change.at, -change.change), down_period)
+
+
 class Recommendations:
     """The recommendations of all HPAs: slots of one row per HPA, so that queries over all rows use whole slots.
 

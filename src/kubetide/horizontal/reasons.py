@@ -72,10 +72,11 @@ VOCABULARY = Vocabulary(
         "RescaleAdvised": "{subject}: would be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
         "RescaleRefused": "{subject}: the change from {current} to {desired} was refused: {error}",
+        "RescalePending": "{subject}: the change from {current} to {desired} is not known to be made: {why}",
         "NothingToDo": "it stays at {current:replica}",
     },
-    actions=("Rescaled", "RescaleAdvised", "RescaleRefused"),
-    fruitless=("RescaleAdvised", "RescaleRefused"),
+    actions=("Rescaled", "RescaleAdvised", "RescaleRefused", "RescalePending"),
+    fruitless=("RescaleAdvised", "RescaleRefused", "RescalePending"),
     changes={"Rescaled": ("current", "desired"), "RescaleAdvised": ("current", "desired")},
     telling=_telling,
 )
@@ -99,6 +100,7 @@ def signature(settlement: Settlement) -> tuple[object, ...]:
         verdict.came,
         settlement.action,
         settlement.withheld,
+        settlement.pending,
         settlement.error,
     )
 
@@ -195,6 +197,8 @@ def _ending(settlement: Settlement, subject: str) -> Reason:
     numbers: dict[str, int] = {"current": verdict.current, "desired": verdict.desired}
     if settlement.withheld:
         return VOCABULARY.reason("RescaleAdvised", subject, **numbers)
+    if settlement.pending:
+        return VOCABULARY.reason("RescalePending", subject, why=settlement.pending, **numbers)
     if settlement.action == "none":
         return VOCABULARY.reason("RescaleRefused", subject, error=settlement.error, **numbers)
     code = "RescalePlanned" if settlement.action == PLANNED else "Rescaled"

@@ -17,7 +17,7 @@ from kubetide.forecast.forecasts import Forecasts
 from kubetide.forecast.headroom import NAME as HEADROOM
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.batch.results import Newest
-from kubetide.horizontal.decision import Settlement, Verdict
+from kubetide.horizontal.decision import LateScale, Settlement, Verdict
 from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.samples import Answer, SampleTable
 from kubetide.horizontal.facts.specs import Autoscaler, read_spec
@@ -49,7 +49,8 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         values: This tick's answers of the custom and external metrics APIs.
         early: Only of a tick between two others: the HPAs that it is for. The others wait, and keep samples and values.
         holds: Why nothing may be scaled down (a cache too old ...), as sentences; always the whole list.
-        memory: Only in a full delta.
+        memory: In a full delta all; else what changes by others, and late outcomes, have made of it.
+        late: Outcomes of earlier writes that have come since.
         sample_pods: Only in a full delta: namespaces and names of the last answer for the whole cluster.
     """
 
@@ -65,6 +66,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     early: Sequence[Key] | None = None
     holds: Sequence[str] = ()
     memory: Sequence[MemoryEntry] = ()
+    late: Sequence[LateScale] = ()
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
 
@@ -156,6 +158,8 @@ class State:
         )
         self.early: frozenset[Key] | None = None
         """The HPAs that a tick between two others is for; None in any other tick."""
+        self.late: dict[Key, LateScale] = {}
+        """Outcomes of earlier writes that have come since the last tick."""
         self.holds: tuple[str, ...] = ()
         self.unread_selectors: dict[Key, None] = {}
         """HPAs whose targets' selectors have never been read for a decision (``rules.ambiguous_selectors``)."""
@@ -190,6 +194,7 @@ class State:
         """Apply what was gathered since the last tick, in steps; nothing may read the state in between."""
         self.early = None if delta.early is None else frozenset(delta.early)
         self.holds = tuple(delta.holds)
+        self.late = {(one.namespace, one.name): one for one in delta.late}
         self._by_node = None
         for number, view in enumerate(delta.hpas):
             self._put_hpa(view)
@@ -385,5 +390,6 @@ class State:
             scales=[self.scales[key] for key in sorted(self.scales)],
             holds=self.holds,
             memory=self.memories(),
+            late=tuple(self.late.values()),
             sample_pods=self.samples.pods(),
         )

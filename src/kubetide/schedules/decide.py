@@ -93,6 +93,12 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
             reasons.append(_reason(run, "only advised"))
             progress[run.table] = _touched(replace(known, last=now), run.rule, "only advised", now)
             continue
+        if outcome.pending:
+            # No try that failed: the target is read again after the pause, and shows what has become of the write.
+            reasons.append(_reason(run, "", outcome.pending))
+            again = Attempt(run.place, run.due, run.count - 1, after(now, mode.pause), outcome.pending)
+            progress[run.table] = replace(known, attempts=(*known.attempts, again))
+            continue
         error = run.change.error or outcome.error
         mark, more = mode.report(table, run.rule, run, error, bool(error), now)
         notices += more
@@ -309,11 +315,13 @@ def _touched(progress: Progress, rule: Rule, message: str, now: Instant) -> Prog
     return replace(progress, marks=marks)
 
 
-def _reason(run: Run, error: str) -> Reason:
+def _reason(run: Run, error: str, pending: str = "") -> Reason:
     change, (_, namespace, name) = run.change, run.table
     subject = f"{namespace}/{name}"
     target = f"{run.target.kind} {run.target.name}"
     named, due = run.rule.name or run.rule.schedule, format_rfc3339(run.due)
+    if pending:
+        return VOCABULARY.reason("Pending", subject, rule=named, target=target, why=pending)
     if error:
         return VOCABULARY.reason("Refused", subject, rule=named, target=target, count=run.count, error=error)
     if change.replicas is not None:

@@ -77,10 +77,12 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         withheld: Whether the write was not sent, as the program only advises.
+        pending: Why it is not known yet whether the target was changed; it is read again then.
     """
 
     error: str = ""
     withheld: bool = False
+    pending: str = ""
 
 
 class Notice(msgspec.Struct, frozen=True):

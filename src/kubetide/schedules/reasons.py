@@ -14,9 +14,10 @@ VOCABULARY: Final = Vocabulary(
         "Excluded": "{subject}: {rule}, due {due}, does not begin: the date is left out by {expression}",
         "Superseded": "{subject}: {rule}, due {due}, was missed; a later change holds instead",
         "Refused": "{subject}: {rule} could not change {target}: {error}",
+        "Pending": "{subject}: {rule} is not known to have changed {target}: {why}",
         "Warned": "{subject}: {why}",
     },
-    actions=("Sized", "Bounded", "Refused"),
-    fruitless=("Refused",),
+    actions=("Sized", "Bounded", "Refused", "Pending"),
+    fruitless=("Refused", "Pending"),
     changes={"Sized": ("current", "size")},
 )

@@ -38,10 +38,16 @@ class Commands(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of a write; ``withheld`` means that the program only advises."""
+    """The outcome of a write.
+
+    Attributes:
+        withheld: Whether it was not sent, as the program only advises.
+        pending: Why it is not known yet whether the target was changed; it is read again then.
+    """
 
     error: str = ""
     withheld: bool = False
+    pending: str = ""
 
 
 class Result(msgspec.Struct, frozen=True):

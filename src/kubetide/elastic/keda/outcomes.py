@@ -22,7 +22,7 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
     notices, reasons = [], []
     for write, outcome in zip(commands.writes, outcomes, strict=True):
         source = state.sources[write.key]
-        if outcome.error:
+        if outcome.error or outcome.pending:
             state.memory[write.key] = replace(state.memory[write.key], due=after(now, source.polling))
         notices += _notices(source, write, outcome)
         reasons.append(_reason(source, write, outcome))
@@ -33,6 +33,8 @@ def _reason(source: Source, write: Write, outcome: Outcome) -> Reason:
     subject = "/".join(write.key)
     if outcome.error:
         return VOCABULARY.reason("Failed", subject, error=outcome.error)
+    if outcome.pending:
+        return VOCABULARY.reason("Pending", subject, why=outcome.pending)
     if outcome.withheld:
         code = "Advised"
     elif source.paused:
@@ -43,7 +45,7 @@ def _reason(source: Source, write: Write, outcome: Outcome) -> Reason:
 
 
 def _notices(source: Source, write: Write, outcome: Outcome) -> list[Notice]:
-    if outcome.withheld:
+    if outcome.withheld or outcome.pending:
         return []
     named = f"{source.target.api_version}.{source.target.kind} {source.namespace}/{source.target.name}"
     sizes = f"{named} from {write.current} to {write.replicas}"

@@ -15,9 +15,10 @@ VOCABULARY: Final = Vocabulary(
         "FellBack": "{subject}: servers failed more often than failureThreshold, so its HPA goes by the fallback",
         "Recovered": "{subject}: servers answer again, so its HPA goes by their values",
         "Failed": "{subject}: the size of its target could not be written: {error}",
+        "Pending": "{subject}: the size of its target is not known to be written: {why}",
         "Warned": "{subject}: {why}",
     },
-    actions=("Activated", "Deactivated", "PausedAt", "Advised", "Failed"),
-    fruitless=("Advised", "Failed"),
+    actions=("Activated", "Deactivated", "PausedAt", "Advised", "Failed", "Pending"),
+    fruitless=("Advised", "Failed", "Pending"),
     changes=dict.fromkeys(("Activated", "Deactivated", "PausedAt", "Advised"), ("current", "size")),
 )

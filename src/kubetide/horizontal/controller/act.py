@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from kubetide.acting import EventWriter, in_parallel
+from kubetide.acting import BackgroundWrites, EventWriter, Unfinished
 from kubetide.horizontal.controller.left_alone import NoOthers
 from kubetide.horizontal.controller.targets import TargetError, Targets
 from kubetide.horizontal.decision import (
+    Commands,
+    LateScale,
     Result,
     ScaleOutcome,
     ScaleWrite,
     Settlement,
+    Verdict,
     error_of,
     events_in_order,
 )
 from kubetide.horizontal.options.deletion_cost import marks
+from kubetide.horizontal.status.events import status_not_written
 from kubetide.loop import Owners
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS, PODS
@@ -39,6 +43,16 @@ class Ending(NamedTuple):
     status_error: str
     error: str
     error_label: str
+    is_written: bool = True
+    """Whether the write of the status has ended."""
+
+
+class _Scaling(NamedTuple):
+    """A write, the verdict that it is for, and the UID of the HPA."""
+
+    write: ScaleWrite
+    verdict: Verdict
+    uid: str
 
 
 class Actor:
@@ -61,13 +75,51 @@ class Actor:
         self._events = events
         self._uid_of = uid_of
         self._owners = owners or NoOthers()
-        self._limit = limit
+        self._scales = BackgroundWrites(self._scale_one, _key_of_scaling, limit=limit)
+        self._statuses = BackgroundWrites(self._put_status, _key_of_settlement, limit=limit)
 
-    async def scale(self, writes: Sequence[ScaleWrite]) -> list[ScaleOutcome]:
-        """Write the scales; the outcomes are in the order of the writes."""
-        return await in_parallel(writes, self._scale_one, limit=self._limit)
+    async def scale(self, commands: Commands) -> list[ScaleOutcome]:
+        """Write the scales; the outcomes are in the order of the writes. That of one that hangs is pending."""
+        verdicts = {one.key: one for one in commands.verdicts if one.rescale}
+        keys = [(write.namespace, write.name) for write in commands.writes]
+        scalings = [
+            _Scaling(write, verdicts[key], self._uid_of(key))
+            for key, write in zip(keys, commands.writes, strict=True)
+        ]
+        found = await self._scales.carry_out(scalings)
+        now = self._clock.now()
+        return [
+            ScaleOutcome(*key, now, pending=one.value) if isinstance(one, Unfinished) else one
+            for key, one in zip(keys, found, strict=True)
+        ]
 
-    async def _scale_one(self, write: ScaleWrite) -> ScaleOutcome:
+    def late(self) -> list[LateScale]:
+        """Return the outcomes that have come since the last call, of writes that no tick waited for any longer.
+
+        An HPA that has gone since, or another of its name, has none of them.
+        """
+        return [
+            LateScale(
+                outcome.namespace,
+                outcome.name,
+                outcome.at,
+                scaling.verdict.current,
+                scaling.verdict.desired,
+                scaling.verdict.why,
+                outcome.error,
+            )
+            for scaling, outcome in self._scales.ended()
+            if not outcome.withheld and self._uid_of(scaling.verdict.key) == scaling.uid
+        ]
+
+    async def close(self) -> None:
+        """Wait for no write any longer."""
+        await self._scales.close()
+        await self._statuses.close()
+        await self._events.close()
+
+    async def _scale_one(self, scaling: _Scaling) -> ScaleOutcome:
+        write = scaling.write
         try:
             self._check_owner((write.namespace, write.name))
             await self._mark(write)
@@ -143,24 +195,39 @@ class Actor:
     async def settle(self, result: Result) -> list[Ending]:
         """Write statuses and events; return the errors of HPAs that had any."""
         busy = [one for one in result.settlements if one.changes or one.events or one.late_events]
-        return await in_parallel(busy, self._settle_one, limit=self._limit)
+        changed = [one for one in busy if one.changes]
+        written = await self._statuses.carry_out(changed)
+        problems = {one.verdict.key: problem for one, problem in zip(changed, written, strict=True)}
+        endings = [_ending(one, problems.get(one.verdict.key, "")) for one in busy]
+        await self._events.emit_all(
+            (self._about(one.settlement.verdict.key), note.type, note.reason, note.message)
+            for one in endings
+            for note in events_in_order(one.settlement, one.status_error)
+        )
+        return endings
 
-    async def _settle_one(self, settlement: Settlement) -> Ending:
-        problem = ""
-        if settlement.changes:
-            namespace, name = settlement.verdict.key
-            try:
-                self._check_owner(settlement.verdict.key)
-                await self._cluster.patch(
-                    HPAS, name, {"status": settlement.patch}, namespace=namespace, subresource="status"
-                )
-            except Withheld:
-                pass  # nothing has failed
-            except ApiError as error:
-                problem = str(error)
-        for note in events_in_order(settlement, problem):
-            await self._events.emit(self._about(settlement.verdict.key), note.type, note.reason, note.message)
-        return Ending(settlement, problem, *error_of(settlement, problem))
+    async def late_statuses(self) -> list[Key]:
+        """Return the HPAs whose status write has ended since the last call, after no tick waited for it any longer."""
+        ended = [(one.verdict.key, problem) for one, problem in self._statuses.ended()]
+        notes = [(key, status_not_written(problem)) for key, problem in ended if problem]
+        await self._events.emit_all(
+            (self._about(key), one.type, one.reason, one.message) for key, one in notes
+        )
+        return [key for key, _ in ended]
+
+    async def _put_status(self, settlement: Settlement) -> str:
+        """Write a status; return the error."""
+        namespace, name = settlement.verdict.key
+        try:
+            self._check_owner(settlement.verdict.key)
+            await self._cluster.patch(
+                HPAS, name, {"status": settlement.patch}, namespace=namespace, subresource="status"
+            )
+        except Withheld:
+            pass  # nothing has failed
+        except ApiError as error:
+            return str(error)
+        return ""
 
     def _about(self, key: Key) -> ObjectReference:
         return ObjectReference(
@@ -170,3 +237,17 @@ class Actor:
             name=key[1],
             uid=self._uid_of(key),
         )
+
+
+def _ending(settlement: Settlement, problem: str | Unfinished) -> Ending:
+    if isinstance(problem, Unfinished):
+        return Ending(settlement, "", settlement.error, settlement.error_label, is_written=False)
+    return Ending(settlement, problem, *error_of(settlement, problem))
+
+
+def _key_of_scaling(scaling: _Scaling) -> Key:
+    return scaling.verdict.key
+
+
+def _key_of_settlement(settlement: Settlement) -> Key:
+    return settlement.verdict.key

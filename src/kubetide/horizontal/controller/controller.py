@@ -15,7 +15,7 @@ from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.figures import HpaFigures
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.left_alone import NoOthers, OwnChanges
-from kubetide.horizontal.controller.past import PastChanges
+from kubetide.horizontal.controller.past import PastChanges, memory_after
 from kubetide.horizontal.controller.slimming import slim_deployment, slim_hpa, slim_replica_set
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets
@@ -28,7 +28,7 @@ from kubetide.horizontal.core import (
     encode_result,
 )
 from kubetide.horizontal.decide import absorbing, deciding
-from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
+from kubetide.horizontal.decision import Commands, LateScale, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.views import view_of_pod
 from kubetide.horizontal.options.forecasting import OF_HPA, intents, of_targets
@@ -128,6 +128,7 @@ class HorizontalController(BaseLoop):
             owners=owners,
             limit=settings.concurrent_syncs,
         )
+        self._late: list[LateScale] = []
         self._tick = 0
         self._changed_reasons = ChangedReasons()
         self._figures = HpaFigures()
@@ -180,7 +181,12 @@ class HorizontalController(BaseLoop):
         await self._look(early=not (self._anew or self._recorder.wants_full(LOOP)))
 
     async def _look(self, *, early: bool = False) -> None:
+        for key in await self._actor.late_statuses():
+            self._gatherer.suspect(key)
+        self._late += self._actor.late()
         delta = await self._gatherer.gather(self._state, early=early)
+        if not early:
+            delta = self._with_late(delta)
         now = self._clock.now()
         clock = self._clock
         await in_turns(self._state.applying(delta), clock)
@@ -188,17 +194,29 @@ class HorizontalController(BaseLoop):
         full = self._anew or self._recorder.wants_full(LOOP)
         gathered = await in_turns(self._encoding(delta, full=full), clock)
         commands = await in_turns(deciding(self._state, now), clock)
-        outcomes = await self._actor.scale(commands.writes)
+        outcomes = await self._actor.scale(commands)
         result = await in_turns(absorbing(self._state, commands, outcomes), clock)
         self.result = result
         self._announce(result, delta.gone_hpas, now)
         endings = await self._actor.settle(result)
         for ending in endings:
-            if ending.status_error:
+            if ending.status_error or not ending.is_written:
                 self._gatherer.suspect(ending.settlement.verdict.key)
         self.endings = MappingProxyType({ending.settlement.verdict.key: ending for ending in endings})
         await self._record(now, gathered, commands, outcomes, result, full=full)
         self._anew = False
+
+    def _with_late(self, delta: Delta) -> Delta:
+        """Add the outcomes of earlier writes that have come since; they count before anything is decided."""
+        late, self._late = tuple(self._late), []
+        if not late:
+            return delta
+        memory = (*delta.memory, *memory_after(self._state, late))
+        return msgspec.structs.replace(delta, memory=memory, late=late)
+
+    async def close(self) -> None:
+        """Wait for no write any longer."""
+        await self._actor.close()
 
     def start_anew(self) -> None:
         """Drop all but the memory: the next tick reads the caches again, and its record is a full one."""

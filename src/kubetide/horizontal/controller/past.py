@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+from kubetide.horizontal.decision import LateScale
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
-from kubetide.horizontal.memory import MemoryEntry, ScaleEvent, ScaleEvents, remember_event
+from kubetide.horizontal.memory import Change, MemoryEntry, ScaleEvents, remember_change
 from kubetide.horizontal.state import State
 from kubetide.objects.cluster import Event
 from kubetide.objects.kinds import EVENTS, HPAS
@@ -68,6 +69,17 @@ class PastChanges:
         return {key: list(_changes(sorted(changed))) for key, changed in sizes.items()}
 
 
+def memory_after(state: State, late: Iterable[LateScale]) -> tuple[MemoryEntry, ...]:
+    """Return the memory of HPAs with behavior after writes whose outcome has come late."""
+    found: dict[Key, ScaleEvents] = {}
+    for one in late:
+        key = one.namespace, one.name
+        if not one.error:
+            known = state.events.get(key, ScaleEvents())
+            _remember(found, key, state.specs.get(key), [(one.at, one.desired - one.current)], known)
+    return tuple(MemoryEntry(*key, events=events) for key, events in sorted(found.items()))
+
+
 def _changes(sizes: list[tuple[Instant, int]]) -> Iterable[tuple[Instant, int]]:
     """Yield each change and when it was; it is not known what the first was a change from."""
     for (_, before), (at, size) in pairwise(sizes):
@@ -86,10 +98,7 @@ def _remember(
         return
     events = found.setdefault(key, known.copy())
     for at, change in changes:
-        if change > 0:
-            remember_event(events.ups, ScaleEvent(at, change), spec.up.longest_period)
-        elif change < 0:
-            remember_event(events.downs, ScaleEvent(at, -change), spec.down.longest_period)
+        remember_change(events, Change(at, change), spec.up.longest_period, spec.down.longest_period)
 
 
 def _time_of(event: Event) -> Instant | None:

@@ -41,6 +41,8 @@ def _why_not_changed(outcomes: bytes, subject: str) -> str:
         return (
             "It is not written: this run advises, or another controller serves the HPA (`kubetide handover`)."
         )
+    if one is not None and one.pending:
+        return f"It is not known to be written: {one.pending}."
     return f"That failed: {one.error}." if one is not None and one.error else ""
 
 

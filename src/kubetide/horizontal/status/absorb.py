@@ -7,15 +7,15 @@ from typing import cast
 
 import numpy as np
 
+from kubetide.horizontal.batch.hpas import HpaColumns
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, Settlement, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.memory import (
     Change,
     OptionMemory,
     Recommendation,
-    ScaleEvent,
     ScaleEvents,
-    remember_event,
+    remember_change,
 )
 from kubetide.horizontal.options.flapping import recent_changes
 from kubetide.horizontal.options.forecasting import learn
@@ -30,7 +30,7 @@ from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.meta import Condition, Key
 from kubetide.units.steps import Steps, finish, is_pause
 from kubetide.units.time import Instant, format_rfc3339
-from kubetide.units.vectors import Int64Vector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
@@ -53,7 +53,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     to_settle: Int64Vector = np.arange(len(verdicts))
     if this is not None and this.before:
         settlements[:] = this.before
-        to_settle = np.nonzero(~this.repeated)[0]
+        to_settle = np.nonzero(~this.repeated | _late_of(state, this.columns))[0]
     quiet: list[bool] = []
     for position in to_settle.tolist():
         verdict = verdicts[position]
@@ -61,7 +61,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
             settlements[position] = Settlement(verdict, state.statuses[verdict.key], (), (), ())
             quiet.append(True)
             continue
-        again = settlement_as_before(state, verdict)
+        again = None if verdict.key in state.late else settlement_as_before(state, verdict)
         if again is not None:
             settlements[position] = again
             quiet.append(True)
@@ -104,8 +104,17 @@ def _settle(
     decided = verdict.stage == "decided"
     action, error, label = "none", verdict.error, verdict.error_label
     rescaled_at: Instant | None = None
+    change = 0
+    late = state.late.get(key)
+    if late is not None and late.error:
+        said = (events.rescale_failed(late.desired, late.why, late.error), *said)
+    elif late is not None:
+        said = (events.rescaled(late.desired, late.why), *said)
+        conditions = _with_zero(state, late.desired, spec, conditions, late.at)
+        rescaled_at, change = late.at, late.desired - late.current
     withheld = outcome is not None and outcome.withheld
-    if verdict.rescale and not withheld:
+    pending = "" if outcome is None else outcome.pending
+    if verdict.rescale and not (withheld or pending):
         refused = outcome.error if outcome else "the write was not carried out"
         written = outcome.at if outcome else now
         if refused:
@@ -116,10 +125,12 @@ def _settle(
         else:
             said += (events.rescaled(verdict.desired, verdict.why),)
             conditions = say.with_notes(conditions, [say.rescaled(verdict.desired)], written)
-            _remember_change(state, verdict, spec, written)
+            change = verdict.desired - verdict.current
+            _remember_change(state, spec, key, Change(written, change))
             action, rescaled_at = action_of(verdict.current, verdict.desired), written
     if action != "none" or verdict.forget_zero:
-        conditions = _with_zero(state, verdict, spec, conditions, now if rescaled_at is None else rescaled_at)
+        at = now if action == "none" or rescaled_at is None else rescaled_at
+        conditions = _with_zero(state, verdict.desired, spec, conditions, at)
     status = changed_status(
         before,
         verdict,
@@ -134,7 +145,6 @@ def _settle(
         status, changes = before, ()
     state.statuses[key] = status
     if spec.options.any:
-        change = verdict.desired - verdict.current if action != "none" else 0
         state.options[key] = _option_memory(
             state.options.get(key, OptionMemory()), verdict, spec, change, now
         )
@@ -150,6 +160,7 @@ def _settle(
         desired=verdict.desired if decided else None,
         normal_end=decided,
         withheld=withheld,
+        pending=pending,
         held=held,
         kept=conditions is before.conditions,
     )
@@ -170,12 +181,12 @@ def _waits(
 
 
 def _with_zero(
-    state: State, verdict: Verdict, spec: Autoscaler, conditions: tuple[Condition, ...] | None, now: Instant
+    state: State, desired: int, spec: Autoscaler, conditions: tuple[Condition, ...] | None, now: Instant
 ) -> tuple[Condition, ...] | None:
     """Keep the ScaledToZero condition after a rescale; with the gate off it goes."""
     if not state.settings.scales_from_zero:
         return say.without(conditions, say.SCALED_TO_ZERO)
-    went = verdict.desired == 0 and spec.minimum == 0 and spec.external
+    went = desired == 0 and spec.minimum == 0 and spec.external
     return say.with_notes(conditions, [say.WENT_TO_ZERO if went else say.STAYED_ABOVE_ZERO], now)
 
 
@@ -212,13 +223,15 @@ def _option_memory(
     )
 
 
-def _remember_change(state: State, verdict: Verdict, spec: Autoscaler, now: Instant) -> None:
-    """Store a scale event; only HPAs with behaviour have use for it."""
-    if spec.up is None or spec.down is None:
-        return
-    known = state.events.setdefault(verdict.key, ScaleEvents())
-    change = verdict.desired - verdict.current
-    if change > 0:
-        remember_event(known.ups, ScaleEvent(now, change), spec.up.longest_period)
-    else:
-        remember_event(known.downs, ScaleEvent(now, -change), spec.down.longest_period)
+def _late_of(state: State, columns: HpaColumns) -> BoolVector:
+    """Return, per HPA, whether the outcome of an earlier write has come."""
+    found = np.zeros(len(columns.position), np.bool_)
+    found[[columns.position[key] for key in state.late if key in columns.position]] = True
+    return found
+
+
+def _remember_change(state: State, spec: Autoscaler, key: Key, change: Change) -> None:
+    """Store a change; only HPAs with behavior have use for it."""
+    if spec.up is not None and spec.down is not None:
+        known = state.events.setdefault(key, ScaleEvents())
+        remember_change(known, change, spec.up.longest_period, spec.down.longest_period)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.acting import EventWriter, in_parallel
+from kubetide.acting import BackgroundWrites, EventWriter, Unfinished
 from kubetide.objects.base import Json
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS
@@ -16,7 +16,7 @@ from kubetide.schedules.controller.gather import Gatherer
 from kubetide.schedules.decision import Commands, Outcome, Result, Run
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Key
+from kubetide.schedules.tables import Identity, Key, Table
 
 _LIMIT = 10
 
@@ -30,10 +30,17 @@ class Actor:
         self._events = events
         self._unwritten: dict[Key, tuple[str, Json]] = {}
         """By table, its UID and its status."""
+        self._changes = BackgroundWrites(self._change, _target_of, limit=1)
+        self._statuses = BackgroundWrites(self._write_status, _itself, limit=_LIMIT)
 
     async def change(self, commands: Commands) -> list[Outcome]:
-        """Change the targets one after another, so that the last listed of two contradicting changes holds."""
-        return [await self._change(run) for run in commands.runs]
+        """Change the targets one after another, so that the last listed of two contradicting changes holds.
+
+        One that hangs puts the others off to the next tick, which begins without it.
+        """
+        self._changes.ended()  # the target, which is read again, shows what has become of it
+        found = await self._changes.carry_out(commands.runs)
+        return [Outcome(pending=one.value) if isinstance(one, Unfinished) else one for one in found]
 
     async def report(self, result: Result, state: State) -> None:
         """Write statuses and events."""
@@ -42,20 +49,19 @@ class Actor:
         # Another object of the name has none of what was to be written.
         uids = {key: state.tables[key].uid for key in self._unwritten if key in state.tables}
         self._unwritten = {key: one for key, one in self._unwritten.items() if uids.get(key) == one[0]}
-        await in_parallel(sorted(self._unwritten), self._write_status, limit=_LIMIT)
-        for notice in result.notices:
-            table = state.tables.get(notice.table)
-            if table is None:
-                continue
-            kind = MODES[table.kind].kind
-            about = ObjectReference(
-                api_version=kind.api_version,
-                kind=kind.kind,
-                namespace=table.namespace,
-                name=table.name,
-                uid=table.uid,
-            )
-            await self._events.emit(about, notice.level, notice.reason, notice.message)
+        self._statuses.ended()
+        await self._statuses.carry_out(sorted(self._unwritten))
+        await self._events.emit_all(
+            (_about(state.tables[one.table]), one.level, one.reason, one.message)
+            for one in result.notices
+            if one.table in state.tables
+        )
+
+    async def close(self) -> None:
+        """Wait for no write any longer."""
+        await self._changes.close()
+        await self._statuses.close()
+        await self._events.close()
 
     async def _change(self, run: Run) -> Outcome:
         change = run.change
@@ -95,12 +101,12 @@ class Actor:
 
     async def _write_status(self, key: Key) -> None:
         name, namespace, own = key
-        kind = MODES[name].kind
+        kind, status = MODES[name].kind, self._unwritten[key]
         try:
             await self._cluster.patch(
                 kind,
                 own,
-                {"status": self._unwritten[key][1]},
+                {"status": status[1]},
                 namespace=namespace,
                 subresource="status" if "status" in kind.subresources else "",
             )
@@ -108,4 +114,24 @@ class Actor:
             pass
         except ApiError:
             return
-        self._unwritten.pop(key, None)
+        if self._unwritten.get(key) is status:  # else it has changed since
+            del self._unwritten[key]
+
+
+def _about(table: Table) -> ObjectReference:
+    kind = MODES[table.kind].kind
+    return ObjectReference(
+        api_version=kind.api_version,
+        kind=kind.kind,
+        namespace=table.namespace,
+        name=table.name,
+        uid=table.uid,
+    )
+
+
+def _target_of(run: Run) -> Identity:
+    return run.target.identity
+
+
+def _itself(key: Key) -> Key:
+    return key

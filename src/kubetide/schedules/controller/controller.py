@@ -85,6 +85,7 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
             self.parts.board.announce_all(SOURCE, intents(self.state, now, self._gatherer.name_of))
 
     async def close(self) -> None:
-        """Withdraw the announcements."""
+        """Withdraw the announcements; wait for no write any longer."""
+        await self._actor.close()
         if self.parts.board is not None:
             self.parts.board.announce_all(SOURCE, ())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
-from kubetide.acting import EventWriter, in_parallel
+from kubetide.acting import BackgroundWrites, Event, EventWriter, Unfinished, in_parallel, reference_to
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
 from kubetide.elastic.decide import Notice
 from kubetide.elastic.keda.answers import TriggerAnswer, answer_of
@@ -63,6 +63,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self.servers = Servers(parts.clock)
         self.shows = QueueHpas(self._informer)
         self._unwritten: dict[Key, Any] = {}
+        self._writes = BackgroundWrites(self._write, _key_of, limit=_LIMIT)
+        self._statuses = BackgroundWrites(self._put_status, _itself, limit=_LIMIT)
 
     @property
     def period(self) -> Duration:
@@ -89,7 +91,10 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self._feed = self._informer.feed()
 
     async def close(self) -> None:
-        """Close the channels to servers; withdraw the announcements."""
+        """Close the channels to servers; withdraw the announcements; wait for no write any longer."""
+        await self._writes.close()
+        await self._statuses.close()
+        await self._events.close()
         self._announce(())
         await self.servers.close()
 
@@ -192,7 +197,9 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     async def act(self, commands: Commands) -> list[Outcome]:
         """Start and stop targets; return the outcomes."""
-        return await in_parallel(commands.writes, self._write, limit=_LIMIT)
+        self._writes.ended()  # the target, which is read again, shows what has become of it
+        found = await self._writes.carry_out(commands.writes)
+        return [Outcome(pending=one.value) if isinstance(one, Unfinished) else one for one in found]
 
     def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:
         """Return the reasons of decisions and of outcomes."""
@@ -204,10 +211,9 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self._announce(intents(self.state, commands.now))
         await self._hang_up()
         self._unwritten.update({key: msgspec.json.decode(status) for key, status in commands.statuses})
-        for key in sorted(self._unwritten):
-            await self._put_status(key)
-        for notice in (*commands.notices, *result.notices):
-            await self._emit(notice)
+        self._statuses.ended()
+        await self._statuses.carry_out(sorted(self._unwritten))
+        await self._events.emit_all(self._events_of((*commands.notices, *result.notices)))
 
     async def _write(self, write: Write) -> Outcome:
         source = self.state.sources[write.key]
@@ -248,11 +254,12 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     async def _put_status(self, key: Key) -> None:
         """Write a status; one that fails is tried again at the next tick."""
+        status = self._unwritten[key]
         try:
             await self.parts.cluster.patch(
                 SCALED_OBJECTS,
                 key[1],
-                {"status": self._unwritten[key]},
+                {"status": status},
                 namespace=key[0],
                 subresource="status",
             )
@@ -260,10 +267,20 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             pass
         except ApiError:
             return
-        del self._unwritten[key]
+        if self._unwritten.get(key) is status:  # else it has changed since
+            del self._unwritten[key]
 
-    async def _emit(self, notice: Notice) -> None:
-        found = self._informer.objects.get(notice.key)
-        if found is not None:
-            meta = found.metadata
-            await self._events.record(SCALED_OBJECTS, meta, notice.level, notice.reason, notice.message)
+    def _events_of(self, notices: Iterable[Notice]) -> Iterator[Event]:
+        for notice in notices:
+            found = self._informer.objects.get(notice.key)
+            if found is not None:
+                about = reference_to(SCALED_OBJECTS, found.metadata)
+                yield about, notice.level, notice.reason, notice.message
+
+
+def _key_of(write: Write) -> Key:
+    return write.key
+
+
+def _itself(key: Key) -> Key:
+    return key
