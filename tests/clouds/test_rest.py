@@ -24,7 +24,7 @@ from kubetide.clouds.common.rest import (
 )
 from kubetide.clouds.common.tokens import Renewed, Until
 from kubetide.clouds.tencent.api import refusal as tencent
-from kubetide.ports.errors import CloudError
+from kubetide.ports.errors import CloudError, CloudWithheld
 from kubetide.units.time import Duration, after, milliseconds, minutes, seconds
 
 THROTTLED = CloudError("slow down", cause="Throttled")
@@ -81,6 +81,22 @@ def test_a_change_is_never_repeated():
     with pytest.raises(NoAnswer, match="no answer from https://cloud/: reset"):
         ask(script, change=True)
     assert len(script.sent) == 1
+
+
+def test_a_change_asks_whether_it_may_be_made():
+    """A lease may be lost between two requests of one call: the second is not sent, and reads go on."""
+    script, why = Script(Response(200), Response(200)), [""]
+    rest = Rest(script, Clock(), refusal, withheld=lambda: why[0])
+
+    async def main():
+        await rest.change(await request())
+        why[0] = "the lease is lost"
+        with pytest.raises(CloudWithheld, match="the lease is lost"):
+            await rest.change(await request())
+        await rest.read(request)
+
+    asyncio.run(main())
+    assert len(script.sent) == 2
 
 
 def test_a_refusal_is_not_repeated():

@@ -89,6 +89,8 @@ class CloudContext:
         cluster: Where the nodes join; None where there is none.
         defaults: What the flags say of a group that has no options of its own.
         warn: To be called with a sentence for what the provider leaves out, once for each.
+        refusal: Returns why nothing may be changed now, empty if it may; to be asked before each request that changes
+            something, as a call of several requests may be interrupted for longer than a lease lasts.
     """
 
     flags: CloudFlags
@@ -97,6 +99,7 @@ class CloudContext:
     cluster: Cluster | None = None
     defaults: GroupOptions = UPSTREAM_OPTIONS
     warn: Callable[[str], None] = lambda _: None
+    refusal: Callable[[], str] = lambda: ""
 
 
 CloudFactory = Callable[[CloudContext], AbstractAsyncContextManager[Cloud]]

@@ -25,6 +25,7 @@ async def open_cloud(
     cluster: Cluster | None = None,
     *,
     warn: Callable[[str], None] = lambda _: None,
+    refusal: Callable[[], str] = lambda: "",
 ) -> AsyncIterator[Cloud]:
     """Yield the cloud of the settings, combined with their catalogue.
 
@@ -35,6 +36,7 @@ async def open_cloud(
         cluster: Where nodes join, for providers that read it.
         warn: Called with a sentence for each column of the catalogue that has no effect, and each group that the provider
             leaves out.
+        refusal: Returns why nothing may be changed now; a call of several requests asks it before each.
 
     Raises: CloudNotFound, CatalogError, CloudUnsupported where a flag asks for what the provider cannot do, and what
         the provider raises.
@@ -53,7 +55,9 @@ async def open_cloud(
         gce_mig_instances_min_refresh_wait_time=run.gce_mig_instances_min_refresh_wait_time,
         bulk_mig_instances_listing_enabled=run.bulk_mig_instances_listing_enabled,
     )
-    context = CloudContext(flags, clock, cluster=cluster, defaults=_defaults(nodes), warn=warn)
+    context = CloudContext(
+        flags, clock, cluster=cluster, defaults=_defaults(nodes), warn=warn, refusal=refusal
+    )
     async with cloud_factory(run.cloud_provider)(context) as cloud:
         if nodes.node_autoprovisioning_enabled and not cloud.creates_groups:
             raise CloudUnsupported(

@@ -190,7 +190,7 @@ class _Process:
             else Advice(self._config.why_advice)
         )
         cluster = await stack.enter_async_context(self._cluster(connection, clock, guard, requests))
-        cloud = await self._cloud(cluster, clock, stack)
+        cloud = await self._cloud(cluster, clock, guard, stack)
         plurals = _Plurals(cluster, clock)
         owners = self._owners(cluster, clock)
         notifier = self._notifier(connection, clock, registry)
@@ -249,12 +249,15 @@ class _Process:
         show_dropped(registry, lambda: writer.dropped)
         return writer
 
-    async def _cloud(self, cluster: HttpCluster, clock: Clock, stack: AsyncExitStack) -> Cloud | None:
+    async def _cloud(
+        self, cluster: HttpCluster, clock: Clock, guard: Guard, stack: AsyncExitStack
+    ) -> Cloud | None:
         """Return the cloud, None where no loop needs one."""
         run = self._config.run
         if not any(entry.needs_cloud for entry in loop_entries(run.controllers)):
             return None
-        opened = open_cloud(run, self._config.loops.of(NodesSettings), clock, cluster, warn=self._log.warn)
+        nodes = self._config.loops.of(NodesSettings)
+        opened = open_cloud(run, nodes, clock, cluster, warn=self._log.warn, refusal=guard.refusal)
         return await stack.enter_async_context(opened)
 
     async def _serve(self, service: Service, registry: Registry, stack: AsyncExitStack) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 pytest.importorskip("boto3", reason="boto3 is an extra")
 
+from kubetide.clouds.aws.api import CHANGES, CREATING
 from kubetide.clouds.aws.client import BotoClient
 from kubetide.clouds.aws.config import AwsConfig, aws_config
 from kubetide.clouds.aws.errors import api_error
 from kubetide.clouds.common.ini import CloudConfigError
-from kubetide.ports.errors import CloudError
+from kubetide.ports.errors import CloudError, CloudWithheld
 
 REFUSAL = (
     b'<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>'
@@ -152,3 +153,12 @@ def test_an_order_that_no_answer_refuses_may_be_done(monkeypatch, status, is_ope
         server.shutdown()
         server.server_close()
     assert caught.value.may_be_done is is_open
+
+
+def test_a_change_asks_whether_it_may_be_made():
+    """Without the lease no operation that changes a group is sent; one that only reads is."""
+    client = BotoClient(AwsConfig("eu-west-1", 1), withheld=lambda: "the lease is lost")
+    for operation in sorted(CHANGES | CREATING - {"DescribeSubnets"}):
+        with pytest.raises(CloudWithheld, match="the lease is lost"):
+            asyncio.run(client(operation, {}))
+    assert not client.calls

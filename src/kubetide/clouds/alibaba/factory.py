@@ -64,7 +64,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         metadata = MetadataService(send, config, context.environment.get("METADATA_ENDPOINT") or _METADATA)
         region = config.region or await metadata.read("region-id")
         keys = keys_of(send, config, clock, metadata)
-        rest = Rest(send, clock, refusal, seed=clock.now(), renew=keys.forget)
+        rest = Rest(send, clock, refusal, seed=clock.now(), renew=keys.forget, withheld=context.refusal)
         api = AlibabaApi(rest, clock, keys, region, seed=clock.now())
         yield AlibabaCloud(api, nodes, region, clock)
 

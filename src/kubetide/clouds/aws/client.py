@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 import boto3
@@ -29,19 +30,25 @@ from kubetide.clouds.aws.config import AwsConfig
 from kubetide.clouds.aws.errors import NO_CREDENTIALS, api_error
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.objects.base import Json
-from kubetide.ports.errors import CloudError
+from kubetide.ports.errors import CloudError, CloudWithheld
 
 _CONNECT_S: Final = 5
 _READ_S: Final = 30
 _CONNECTIONS: Final = 16
+_READS: Final = ("Describe", "Get", "List")
 
 
 class BotoClient:
     """Makes calls with boto3, each in a thread; ``calls`` counts them by operation."""
 
-    def __init__(self, config: AwsConfig) -> None:
-        """Raises CloudConfigError for a profile that there is not."""
-        self._config = config
+    def __init__(self, config: AwsConfig, *, withheld: Callable[[], str] = lambda: "") -> None:
+        """Prepare the client.
+
+        ``withheld`` returns why nothing may be changed now; empty if it may.
+
+        Raises: CloudConfigError for a profile that there is not.
+        """
+        self._config, self._withheld = config, withheld
         try:
             self._session = boto3.session.Session(region_name=config.region or None)
         except ProfileNotFound as error:
@@ -59,7 +66,9 @@ class BotoClient:
         return str(found)
 
     async def __call__(self, operation: str, parameters: Json) -> Json:
-        """Make a call. Raises CloudError."""
+        """Make a call. Raises CloudError, CloudWithheld."""
+        if not operation.startswith(_READS) and (why := self._withheld()):
+            raise CloudWithheld(why)
         self.calls[operation] += 1
         return await asyncio.to_thread(self._call, operation, parameters)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -33,7 +33,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
             "aws: no node groups; give --nodes=MIN:MAX:NAME or --node-group-auto-discovery=asg:tag=KEY"
         )
     config = aws_config(await config_text(flags.cloud_config), context.environment)
-    client = _client(config)
+    client = _client(config, context.refusal)
     try:
         api = AwsApi(client)
         types = InstanceTypes(None if flags.aws_use_static_instance_list else api)
@@ -47,10 +47,10 @@ class _Client(Caller, Protocol):
     def close(self) -> None: ...
 
 
-def _client(config: AwsConfig) -> _Client:
+def _client(config: AwsConfig, withheld: Callable[[], str]) -> _Client:
     try:
         from kubetide.clouds.aws.client import BotoClient  # noqa: PLC0415  # boto3 is an extra
     except ImportError as error:
         raise missing_package("--cloud-provider=aws", "aws") from error
-    client: _Client = BotoClient(config)
+    client: _Client = BotoClient(config, withheld=withheld)
     return client

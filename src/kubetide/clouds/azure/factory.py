@@ -65,7 +65,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
             config.text("hostedResourceProxyURL") or endpoint,
         )
         token = _tokens(config, clock, f"{endpoint}/.default")
-        rest = Rest(send, clock, refusal, seed=clock.now(), renew=token.forget)
+        rest = Rest(send, clock, refusal, seed=clock.now(), renew=token.forget, withheld=context.refusal)
         api = ComputeApi(rest, clock, token, where)
         types = None
         if config.is_on("enableDynamicInstanceList"):

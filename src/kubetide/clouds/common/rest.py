@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import CloudCause, CloudError
+from kubetide.ports.errors import CloudCause, CloudError, CloudWithheld
 from kubetide.serving import OwnsSession, make_connector
 from kubetide.serving.failures import failure_text
 from kubetide.serving.proxy import ProxyError, proxy_for
@@ -101,6 +101,7 @@ class Rest:
         seed: Of the jitter.
         patience: Bounds on repeats.
         renew: Called when a token or key is refused; drops it, and returns whether there will be another one.
+        withheld: Returns why nothing may be changed now; empty if it may.
     """
 
     def __init__(
@@ -112,11 +113,12 @@ class Rest:
         seed: int = 0,
         patience: Patience | None = None,
         renew: Callable[[], bool] = lambda: False,
+        withheld: Callable[[], str] = lambda: "",
     ) -> None:
         self._send = send
         self._clock = clock
         self._refusal = refusal
-        self._seed, self._renew = seed, renew
+        self._seed, self._renew, self._withheld = seed, renew, withheld
         self._patience = patience or Patience()
         self._sent = 0
         self._no_repeats_until = Duration(0)
@@ -155,7 +157,9 @@ class Rest:
             await self._clock.sleep(pause)
 
     async def change(self, request: Request) -> Response:
-        """Send a request once: what may have been done is never done twice. Raises CloudError."""
+        """Send a request once: what may have been done is never done twice. Raises CloudError, CloudWithheld."""
+        if why := self._withheld():
+            raise CloudWithheld(why)
         response, error = await self._attempt(request)
         if error is not None:
             error.may_be_done |= response.status >= 500

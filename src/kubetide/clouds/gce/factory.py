@@ -66,7 +66,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         )
         seed = clock.now()
         token = _tokens(send, config, clock)
-        rest = Rest(send, clock, refusal, seed=seed, renew=token.forget)
+        rest = Rest(send, clock, refusal, seed=seed, renew=token.forget, withheld=context.refusal)
         yield GceCloud(ComputeApi(rest, clock, token, project), settings, clock, seed=seed)
 
 

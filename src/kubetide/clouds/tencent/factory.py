@@ -34,5 +34,5 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
 
     clock, region = context.clock, environment["REGION"]
     async with HttpSender(context.environment) as send:
-        rest = Rest(send, clock, refusal, seed=clock.now())
+        rest = Rest(send, clock, refusal, seed=clock.now(), withheld=context.refusal)
         yield TencentCloud(TencentApi(rest, clock, credentials, region), nodes, region, clock)
