@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cluster.answering import asking, config_map, status
 
+from kubetide.acting import Elector, LeaseLost, LeaseTimes
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.cluster.limits import Limits, TokenBucket
 from kubetide.cluster.repeats import Failure, pause_before_repeat
@@ -199,6 +200,26 @@ def test_a_pause_past_the_deadline_is_not_waited_for():
             assert clock.monotonic() - begun < seconds(30)
 
     run_real(main)
+
+
+def test_a_lease_that_is_lost_in_a_long_pause_names_the_answer():
+    """Where the server puts off renewals past the renew deadline, the process ends with the server's words."""
+
+    async def handle(request):
+        if request.method == "PUT":
+            return status(429, "TooManyRequests", retry_after=30)
+        if request.method == "GET":
+            return status(404, "NotFound")
+        return web.json_response(await request.json())
+
+    async def main(clock):
+        times = LeaseTimes(seconds(3), seconds(2), seconds(0.5))
+        async with asking(handle, clock) as client:
+            one = Elector(client, clock, namespace="a", name="b", identity="c", component="d", times=times)
+            with pytest.raises(LeaseLost, match="no answer in time; the last one was: code 429"):
+                await asyncio.wait_for(one.run(), 60)
+
+    run_paced(main, start=machine_time(), pace=Pace(20))
 
 
 def test_only_reads_are_repeated_after_a_fault():

@@ -160,7 +160,7 @@ class Elector:
             async with asyncio.timeout(to_seconds(patience)):
                 held = await self._take_or_renew()
         except (ApiError, TimeoutError) as error:
-            self.last_error = str(error) or "no answer in time"
+            self.last_error = _text_of(error)
             return False
         # A renewal that came back too late does not open the fence again: others may have seen it shut.
         if held and (not self._leading.is_set() or self.fence.still_leading()):
@@ -231,7 +231,7 @@ class Elector:
                     except Conflict:
                         self._take_in(await self._read())
         except (ApiError, TimeoutError) as error:
-            self.last_error = str(error) or "no answer in time"
+            self.last_error = _text_of(error)
 
     async def _announce(self, what: str) -> None:
         about = ObjectReference(
@@ -242,3 +242,13 @@ class Elector:
                 await self._events.emit(about, "Normal", "LeaderElection", f"{self._identity} {what}")
         except TimeoutError:
             pass  # an event is never worth a lease
+
+
+def _text_of(error: BaseException) -> str:
+    """Return what went wrong; of a request that was given up in a pause before its repeat, also the last answer."""
+    if isinstance(error, ApiError):
+        return str(error)
+    cause = error.__cause__
+    while cause is not None and not isinstance(cause, ApiError):
+        cause = cause.__cause__
+    return "no answer in time" if cause is None else f"no answer in time; the last one was: {cause}"

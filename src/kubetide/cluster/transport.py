@@ -204,7 +204,10 @@ class Transport:
                     raise failure.error from failed
             repeats += 1
             self._observer.repeated(asked.method, code)
-            await self._clock.sleep(pause)
+            try:
+                await self._clock.sleep(pause)
+            except asyncio.CancelledError as given_up:
+                raise given_up from failure.error  # who gives up in a long pause sees why there was one
 
     async def _attempt(self, asked: Asked, identity: Identity) -> aiohttp.ClientResponse:
         """Return an answer of success, its body not read yet. Raises _Failed, Withheld."""
