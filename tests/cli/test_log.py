@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
@@ -30,6 +33,24 @@ def steps(code, *pairs, **more):
     return [
         (at * SECOND, code, {"current": old, "desired": new, **more}) for at, (old, new) in enumerate(pairs)
     ]
+
+
+class FullDisk(io.StringIO):
+    """A file that takes nothing."""
+
+    def write(self, _text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("log", [ConsoleLog, JsonLog])
+def test_a_log_that_cannot_be_written_stops_nothing(log):
+    """Where the log's disk is full, lines are lost, and the loops go on."""
+    with redirect_stdout(FullDisk()), redirect_stderr(FullDisk()):
+        one = log()
+        one.tell("all well")
+        one.warn("look here")
+        reason = VOCABULARY.reason("Rescaled", "default/web", current=1, desired=2)
+        one.recording(NullRecorder()).write(Record("horizontal", 1, START, reasons=(reason,)))
 
 
 def test_everything_that_was_done_is_said(capsys):

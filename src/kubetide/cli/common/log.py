@@ -37,15 +37,15 @@ class ConsoleLog:
 
     def tell(self, text: str) -> None:
         """Say what a person may want to know."""
-        click.echo(printable(text))
+        _print(printable(text))
 
     def warn(self, text: str) -> None:
         """Say what a person must see."""
-        click.echo(f"kubetide: {printable(text)}", err=True)
+        _print(f"kubetide: {printable(text)}", err=True)
 
     def show(self, mark: Mark) -> None:
         """Print a decision."""
-        click.echo(with_hint(decision_line(mark), (mark.loop,)))
+        _print(with_hint(decision_line(mark), (mark.loop,)))
 
     def _decision(self, mark: Mark) -> None:
         if mark.fruitless and self._was_said(mark):
@@ -87,7 +87,20 @@ class JsonLog(ConsoleLog):
     def _line(self, level: str, text: str, *, at: Instant | None = None, **fields: object) -> None:
         now = self._clock.now() if at is None and self._clock is not None else at
         time = {} if now is None else {"time": format_rfc3339(now)}
-        click.echo(msgspec.json.encode({**time, "level": level, "message": text, **fields}).decode())
+        _print(msgspec.json.encode({**time, "level": level, "message": text, **fields}).decode())
+
+
+def _print(text: str, *, err: bool = False) -> None:
+    """Print a line; one that cannot be written, as on a full disk, is lost, and stops no loop.
+
+    Raises: BrokenPipeError where nobody reads any more: the process ends, as programs do.
+    """
+    try:
+        click.echo(text, err=err)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        return
 
 
 def log_of(form: Literal["console", "json"]) -> ConsoleLog:
