@@ -18,6 +18,7 @@ from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     ELASTIC_WORKLOADS,
     EVENTS,
+    HPAS,
     NODES,
     PODS,
     STORED_KINDS,
@@ -32,6 +33,7 @@ from kubetide.runtime.needed_kinds import DEFINED_GROUPS
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.runtime.unread_caches import UnreadCaches
+from kubetide.testing import builders
 from kubetide.testing.builders import node
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
@@ -103,7 +105,7 @@ def test_who_waits_for_a_turn_is_well():
 
 
 class Outage(EmbeddedCluster):
-    """While it is down, writes hang; while it cannot be read either, lists fail."""
+    """While it is down, nobody says which kinds are served; while it cannot be read at all, lists fail."""
 
     down = unread = False
 
@@ -112,10 +114,10 @@ class Outage(EmbeddedCluster):
             raise Unavailable("nobody answers")
         return await super().list(kind, **where)
 
-    async def replace_scale(self, *about, **more):
+    async def kinds(self):
         while self.down:
             await self.clock.sleep(seconds(1))
-        return await super().replace_scale(*about, **more)
+        return await super().kinds()
 
 
 @pytest.mark.parametrize("unread", [True, False])
@@ -127,6 +129,10 @@ def test_a_tick_that_hangs_is_held_against_a_loop_unless_nothing_can_be_read(unr
         cluster = world.cluster = Outage(world.cluster.rest.store, clock, seed=1)
         cluster.clock = clock
         await world.add(replicas=2)
+        # A kind that the loop does not know, so that a tick asks for it.
+        target = {"apiVersion": "example.com/v1", "kind": "Fleet", "name": "fleet"}
+        fleet = builders.hpa("fleet", "fleet", extra={"spec": {"scaleTargetRef": target}})
+        await cluster.create(HPAS, fleet, namespace="default")
         world.usage.milli = 400
         service = service_of(clock, cluster, [], world.usage)
         task = asyncio.create_task(service.run())
