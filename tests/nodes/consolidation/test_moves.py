@@ -411,3 +411,25 @@ def test_balancing_leaves_out_a_similar_group_whose_nodes_are_too_small():
     )
     made.run(minutes(6))
     assert made.kinds() == {"zone-a": 2}
+
+
+def test_nodes_whose_pods_fit_nowhere_keep_no_others_from_being_tried():
+    """A search tries a hundred removals, the most valuable first; those that were in vain come last in the next one."""
+    made = fleet(LARGE, SMALL, places={"large": [[8000], *[[15500]] * 101], "small": [[1500, 1500]] * 2})
+    assert made.run(minutes(6)).kinds() == {"large": 102}
+    assert [one.subject for one in made.chosen] == ["small-0", "small-1"]
+
+
+def test_a_pod_that_waits_at_the_maximum_of_nodes_holds_nothing_up():
+    """Where --max-nodes-total is reached some pod may wait for ever."""
+    waiting = pod("waiting", cpu="500")
+    made = fleet(LARGE, SMALL, places={"small": [[3500], [], []]}, more=[waiting], max_nodes_total=3)
+    assert made.run(minutes(9)).kinds() == {"small": 1}
+
+
+def test_a_pod_that_asks_for_a_long_delay_holds_nothing_up():
+    """A pod may delay its own scale-up by as long as it likes, not the moves of others."""
+    delay = {"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "8760h"}}
+    patient = pod("patient", cpu="500", metadata=delay)
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]}, more=[patient])
+    assert made.run(minutes(4)).kinds() == {"small": 1}

@@ -68,7 +68,7 @@ def candidates(state: State, now: Instant, most: int) -> list[Candidate]:
     """
     context = drain_context(state, now, state.scale_down_cache.allowances(state.pdbs))
     found: list[Candidate] = []
-    for _, name, age in sorted(_hopeful(state, now)):
+    for *_, name, age in sorted(_hopeful(state, now)):
         if len(found) >= most:
             break
         one = candidate_of(state, name, state.groups[state.group_of(name) or ""], context, age)
@@ -77,11 +77,11 @@ def candidates(state: State, now: Instant, most: int) -> list[Candidate]:
     return found
 
 
-def _hopeful(state: State, now: Instant) -> Iterator[tuple[float, str, Duration]]:
-    """Yield what nothing but its pods may keep: less what it may be worth for each eviction, the node, and its age."""
+def _hopeful(state: State, now: Instant) -> Iterator[tuple[int, float, str, Duration]]:
+    """Yield what nothing but its pods may keep: its turn, less its worth for each eviction, the node, its age."""
     settings, memory = state.settings, state.memory.consolidation
     busy = {name for move in memory.moves for name in move.nodes}
-    unneeded = state.memory.scale_down.unneeded
+    turns, unneeded = memory.turns(), state.memory.scale_down.unneeded
     open_groups = {name: may_go(state, group, now) for name, group in state.groups.items()}
     for name, group in eligible(state, now).items():
         if not open_groups[group.id] or name in busy or name in unneeded or not is_open(state, name, now):
@@ -90,7 +90,8 @@ def _hopeful(state: State, now: Instant) -> Iterator[tuple[float, str, Duration]
         pods = len(state.snapshot.pods_on(name))
         stay = min(age, settings.consolidation_expected_stay) / hours(1)
         value = (group.price_per_hour or 0.0) * stay
-        yield -(value - settings.consolidation_eviction_price * pods) / (1 + pods), name, age
+        worth = (value - settings.consolidation_eviction_price * pods) / (1 + pods)
+        yield turns.get(name, 0), -worth, name, age
 
 
 def is_open(state: State, name: str, now: Instant) -> bool:

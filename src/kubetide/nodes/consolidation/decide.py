@@ -47,8 +47,6 @@ from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, before, minutes
 
 SEARCH_INTERVAL: Duration = minutes(1)
-_NOTHING_TO_BUY = frozenset({"ScaleUpNoOptionsAvailable", "ScaleUpLimitedByMaxNodesTotal"})
-"""Results of scale-up after which pods go on waiting."""
 _MOST_MOVES = 10
 """Most nodes whose moves begin in one search."""
 
@@ -140,17 +138,14 @@ def _held(state: State, now: Instant) -> str:
 
 
 def _may_search(state: State, tick: Tick, now: Instant) -> bool:
-    """Return whether new moves are looked for: nothing is bought or may soon be, and the last search was a while ago.
+    """Return whether new moves are looked for: nothing is bought or will be at once, and the last search was a while ago.
 
-    Pods that no group takes now hold nothing up, nor do those for which --max-nodes-total leaves no node: there may be
-    such pods for ever.
+    Pods that get no node now hold nothing up, whatever the reason: there may be such pods for ever.
     """
     due = state.memory.consolidation.next_search
     if due is not None and now < due:
         return False
-    if tick.demand.too_new or tick.increases:
-        return False
-    return not tick.demand.pods or tick.result in _NOTHING_TO_BUY
+    return not tick.increases and tick.result != "ScaleUpInCooldown"
 
 
 def _forget(state: State, now: Instant) -> None:
@@ -161,6 +156,7 @@ def _forget(state: State, now: Instant) -> None:
         if name in state.nodes and after(until, LONGEST_PAUSE) > now
     }
     memory.given_up = {name: times for name, times in memory.given_up.items() if name in memory.failed}
+    memory.tried = tuple(name for name in memory.tried if name in state.nodes)
     memory.closing = {name: since for name, since in memory.closing.items() if name in state.nodes}
     there = {name for move in memory.moves for name in move.nodes} | set(state.memory.scale_down.unneeded)
     there |= {name for name, until in memory.failed.items() if until > now}

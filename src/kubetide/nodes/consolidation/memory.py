@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
@@ -87,6 +89,8 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         kept: Node -> group, of nodes kept for expected demand.
         needed: Unneeded nodes that expected pods would need, as the last search found.
         reasons: Node -> the sentence that ``explain node`` shows.
+        tried: Nodes that searches have tried in vain since the last one that looked at all, the last ones last: others come first.
+        refused: Nodes and groups whose new node refused the node's pods in a search that could not try all new nodes.
         gone_since: Pods that have gone since the last decision.
         gone: Pods that have gone within the last half hour, by time.
     """
@@ -102,6 +106,8 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     kept: dict[str, str] = {}
     needed: tuple[str, ...] = ()
     reasons: dict[str, str] = {}
+    tried: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
     gone_since: tuple[Pod, ...] = ()
     gone: tuple[GonePod, ...] = ()
 
@@ -110,6 +116,15 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.given_up[name] = self.given_up.get(name, 0) + 1
         self.failed[name] = after(now, pause_after(self.given_up[name]))
         return self.failed[name]
+
+    def note_tried(self, names: Iterable[str]) -> None:
+        """Put nodes behind all others in the next searches, until one has looked at all."""
+        new = dict.fromkeys(names)
+        self.tried = (*(name for name in self.tried if name not in new), *new)
+
+    def turns(self) -> dict[str, int]:
+        """Return the places in the order of trials of nodes that come after all others; the longest untried first."""
+        return {name: place for place, name in enumerate(self.tried, start=1)}
 
     def add_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
         """Note a deleted pod; the next decision fills in the time."""

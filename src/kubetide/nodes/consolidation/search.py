@@ -60,14 +60,25 @@ def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Searc
     found = Search()
     if most_nodes <= 0:
         return found
-    some = sorted(candidates(state, now, MOST_CANDIDATES), key=_by_disruption)
+    memory = state.memory.consolidation
+    turns = memory.turns()
+    some = candidates(state, now, MOST_CANDIDATES)
+    some.sort(key=lambda one: (turns.get(one.name, 0), *_by_disruption(one)))
     if not some:
         return found
     state.snapshot.fork()
     try:
-        _Searching(state, tick, now, some, most_nodes, found).run()
+        searching = _Searching(state, tick, now, some, most_nodes, found)
+        searching.run()
     finally:
         state.snapshot.revert()
+    # What never moves must not keep others from being tried.
+    is_full = len(some) >= MOST_CANDIDATES
+    if searching.left_removals or is_full:
+        memory.note_tried(searching.in_vain if searching.left_removals else [one.name for one in some])
+    else:
+        memory.tried = ()
+    memory.refused = tuple(searching.refused) if searching.left_fills else ()
     return found
 
 
@@ -120,8 +131,11 @@ class _Searching:
         self._accepts: dict[tuple[PodClass, str], bool] = {}
         devices = state.snapshot.facts.devices
         self._has_shared_devices = any(not one.spec.node_name for one in devices.slices) if devices else False
-        self._refused: dict[tuple[str, str], None] = {}
+        self.refused = dict.fromkeys(state.memory.consolidation.refused)
         """Nodes and groups whose new node does not take the node's pods, as the filters have it."""
+        self.in_vain: dict[str, None] = {}
+        self.left_removals = self.left_fills = False
+        """Whether some were not tried, as enough others were."""
 
     def run(self) -> None:
         """Overpriced nodes first. Removals come before purchases: what fits on nodes that are there needs no new one."""
@@ -138,7 +152,10 @@ class _Searching:
             return
         tried = 0
         for one, worth in zip(some, self._worth_removing(some, targets), strict=True):
-            if worth and tried < _MOST_REMOVALS and self._left > 0 and self._may_go(one):
+            if worth and self._left > 0 and self._may_go(one):
+                if tried == _MOST_REMOVALS:
+                    self.left_removals = True
+                    break
                 tried += 1
                 self._remove(one)
 
@@ -149,6 +166,8 @@ class _Searching:
                 break
             if not self._fill(targets, calm):
                 break
+        else:
+            self.left_fills = True
 
     def _keep_for_expected(self) -> None:
         """Close overpriced nodes to the pods of others, and put expected pods onto the nodes that are open."""
@@ -220,6 +239,7 @@ class _Searching:
         try:
             moved = self._simulation.move(one.name, self._load(one))
         except DoesNotFit:
+            self.in_vain[one.name] = None
             return
         self._visited.update(dict.fromkeys(moved.values()))
         self._simulation.remove(one.name)
@@ -253,7 +273,7 @@ class _Searching:
         if taken is None:
             self._snapshot.revert()
             # What arithmetic takes and the filters refuse is not tried again in this search.
-            self._refused.update(
+            self.refused.update(
                 dict.fromkeys((some[at].name, target.group) for at in fill.nodes if at not in placed)
             )
             return True
@@ -360,7 +380,7 @@ class _Searching:
                     and target.price >= one.price
                     and dict(own.stock) == dict(target.template.stock)
                 )
-                refused = equal or (one.name, target.group) in self._refused
+                refused = equal or (one.name, target.group) in self.refused
                 fits[row, at] = not refused and all(
                     self._accepted(found, target.group, target.template) for found in classes.values()
                 )
