@@ -12,7 +12,7 @@ from tests.nodes.frozen import (
     template,
 )
 
-from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, Outcome
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, IncreaseSize, Outcome
 from kubetide.nodes.reasons import ACTIONS
 from kubetide.ports.cloud import Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
@@ -115,6 +115,23 @@ def test_wrong_size_is_put_right_after_its_time():
     world.tick()
     assert not any(isinstance(one, DecreaseTarget) for one in world.tick(at=minutes(15)))
     assert world.tick(at=minutes(16)) == [DecreaseTarget("g", 2, "size")]
+
+
+@pytest.mark.parametrize("status", ["failed", "withheld"])
+def test_a_size_that_is_never_put_right_stops_no_other_group(status):
+    """The tick in which it is refused first ends there, as upstream's; a cloud that lowers no target below the minimum refuses for ever."""
+    groups = [group("g", nodes=["n1"], target=3, minimum=3), group("h", nodes=["n2"])]
+    world = World(nodes=[node("n1"), node("n2")], groups=groups)
+    do = world._do
+    world._do = lambda one: (
+        Outcome(status, "below the minimum") if isinstance(one, DecreaseTarget) else do(one)
+    )
+    world.tick()
+    fix = DecreaseTarget("g", 2, "size")
+    assert world.tick(at=minutes(16), pods=tuple(pod(f"p{at}", cpu="1500m") for at in range(9))) == [fix]
+    first, *others = world.tick(at=minutes(17))
+    assert first == fix
+    assert [one.group for one in others if isinstance(one, IncreaseSize)] == ["h"]
 
 
 def test_unhealthy_cluster_is_left_alone():

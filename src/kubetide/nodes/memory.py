@@ -42,12 +42,16 @@ class BackoffEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: CloudCause = "Other"
 
 
-class IncorrectSize(msgspec.Struct, frozen=True):
-    """A group whose node count differs from its target, and since when by this difference."""
+class IncorrectSize(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A group whose node count differs from its target, and since when by this difference.
+
+    ``refused``: whether a correction of it was refused or withheld.
+    """
 
     current: int
     expected: int
     first_observed: Instant
+    refused: bool = False
 
 
 class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
