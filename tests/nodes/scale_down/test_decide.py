@@ -366,6 +366,30 @@ def test_a_taint_that_cannot_be_written_takes_the_batch_back(world):
     assert made.loop().result == "ScaleDownInCooldown"
 
 
+def test_a_node_whose_taint_is_always_refused_keeps_no_other(world):
+    """It is left alone for longer than the others, twice as long each time, and says so; a webhook may refuse it for ever."""
+    made = world(scale_down_unneeded_time=seconds(1))
+    made.add_group("a").add_node("a-0").add_node("a-1").add_node("a-2")
+    made.failed_taints = ("a-0",)
+
+    def play(loops):
+        for _ in range(loops):
+            made.loop()
+            made.settle(seconds(1))
+
+    play(45)
+    assert sorted(made.nodes) == ["a-0"]
+    [stays] = made.status.unremovable
+    assert stays.reason == "NodeDeleteErrorFailedToMarkToBeDeleted"
+    assert (
+        stays.detail
+        == "its taint was refused 2 times in a row, it is tried again at 2026-01-01T00:09:28Z: api down"
+    )
+    made.failed_taints = ()
+    play(30)
+    assert not made.nodes
+
+
 def test_scale_down_switched_off_does_nothing(world):
     """--scale-down-enabled=false leaves nodes alone and says so."""
     made = typical(world, scale_down_enabled=False)

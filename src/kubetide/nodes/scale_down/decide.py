@@ -23,7 +23,7 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.deletion import events
 from kubetide.nodes.scale_down.deletion.actuation import CALL_LOST
 from kubetide.nodes.scale_down.deletion.advice import advise, review_advice
-from kubetide.nodes.scale_down.deletion.deletions import next_wake, note_failure
+from kubetide.nodes.scale_down.deletion.deletions import NOT_MARKED, next_wake, note_failure
 from kubetide.nodes.scale_down.deletion.taint_delay import delay_after_taint
 from kubetide.nodes.scale_down.fill_order import fill_order
 from kubetide.nodes.scale_down.memory import Deletion, Remembered, ScaleDownStatus, UnremovableNode
@@ -45,8 +45,6 @@ from kubetide.units.time import (
     format_rfc3339,
     whole_seconds,
 )
-
-_NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 
 
 def decide(
@@ -135,13 +133,13 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         if outcome.status == "failed":
             failed_kinds.setdefault(deletion.drain, outcome.error)
             emitted.append(events.marking_failed(action.node, outcome.error))
-            note_failure(state, action.node, _NOT_MARKED, outcome.error, now)
+            note_failure(state, action.node, NOT_MARKED, outcome.error, now)
             reasons.append(
                 reason(
                     "DeletionFailed",
                     action.node,
                     group=deletion.group,
-                    why=_NOT_MARKED,
+                    why=NOT_MARKED,
                     error=outcome.error,
                 )
             )

@@ -97,12 +97,16 @@ class DeleteResult(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
-class RemovalFailures(msgspec.Struct, frozen=True):
-    """How often the removal of a node has failed, when last, and with which error."""
+class RemovalFailures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How often the removal of a node has failed, when last, and with which error.
+
+    ``unmarked``: how many of the last failures in a row were that the node could not be tainted.
+    """
 
     count: int
     last: Instant
     error: str
+    unmarked: int = 0
 
 
 class UnremovableNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

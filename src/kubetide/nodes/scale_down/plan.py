@@ -13,6 +13,7 @@ import msgspec
 
 from kubetide.nodes.facts.node_capacity import used_by
 from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, readiness
+from kubetide.nodes.scale_down.deletion.deletions import NOT_MARKED
 from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.scale_up.increase.headroom import with_expected_gpus
@@ -21,8 +22,23 @@ from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import instance_id
-from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds
+from kubetide.units.time import (
+    Duration,
+    Instant,
+    after,
+    before,
+    between,
+    format_duration,
+    format_rfc3339,
+    hours,
+    minutes,
+    whole_seconds,
+)
 
+_TIMES = 2
+"""After the first failure the delay of the cluster is enough: most causes are gone by then."""
+_SHORTEST_PAUSE: Duration = minutes(3)
+_MOST_DOUBLINGS = 7
 NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -68,7 +84,11 @@ def _removable_now(
         *(one for one in by_name if not one.moves.pods),
         *(one for one in by_name if one.moves.pods),
     ):
-        refused = _time_refuses(state, one, now) or _size_refuses(state, one, sizes)
+        refused = (
+            _time_refuses(state, one, now)
+            or _size_refuses(state, one, sizes)
+            or _is_not_marked(state, one.node, now)
+        )
         if refused is None and (exceeded := left.exceeded_by(state.nodes[one.node])):
             plan.over_limits.append(exceeded)
             refused = _limit_refuses(exceeded[0])
@@ -122,6 +142,24 @@ def _size_refuses(state: State, one: Removable, sizes: dict[str, int]) -> tuple[
     if sizes[group.id] <= group.min_size:
         return "NodeGroupMinSizeReached", f"group {group.id} would fall below its minimum {group.min_size}"
     return None
+
+
+def _is_not_marked(state: State, name: str, now: Instant) -> tuple[str, str] | None:
+    """Leave a node alone that could not be tainted twice: longer than the delay of the cluster, and twice as long each time.
+
+    Each failure takes all deletions of its tick back and starts that delay: a node whose taint is refused for ever
+    would keep all others.
+    """
+    failed = state.memory.scale_down.failures.get(name)
+    if failed is None or failed.unmarked < _TIMES:
+        return None
+    first = max(state.settings.scale_down_delay_after_failure, _SHORTEST_PAUSE)
+    until = after(failed.last, Duration(first << min(failed.unmarked - 1, _MOST_DOUBLINGS)))
+    if until <= now:
+        return None
+    return NOT_MARKED, (
+        f"its taint was refused {failed.unmarked} times in a row, it is tried again at {format_rfc3339(until)}: {failed.error}"
+    )
 
 
 class TotalsAboveMinimum:

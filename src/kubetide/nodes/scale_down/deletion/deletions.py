@@ -18,6 +18,7 @@ from kubetide.units.time import Instant, before, hours
 
 EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
 INTERNAL = "NodeDeleteErrorInternal"
+NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 NOT_AS_A_WHOLE = "couldn't scale down other nodes in this node group"
 
 _BEFORE_READY = ("marking", "waiting", "evicting", "terminating", "delaying")
@@ -80,7 +81,9 @@ def note_failure(state: State, node: str, result: str, error: str, now: Instant)
     memory = state.memory.scale_down
     memory.results[node] = DeleteResult(result, error)
     before = memory.failures.get(node)
-    memory.failures[node] = RemovalFailures(1 if before is None else before.count + 1, now, error)
+    count, unmarked = (0, 0) if before is None else (before.count, before.unmarked)
+    unmarked = unmarked + 1 if result == NOT_MARKED else 0
+    memory.failures[node] = RemovalFailures(count + 1, now, error, unmarked)
 
 
 def failure(
