@@ -12,12 +12,14 @@ from kubetide.explain.records import Record
 from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    PODS,
     VPA_CHECKPOINTS,
     VPAS,
 )
 from kubetide.ports.errors import MetricsError, NoSeries, Unavailable
 from kubetide.ports.metrics import ExternalValues
-from kubetide.units.time import minutes, seconds, to_seconds
+from kubetide.testing import builders
+from kubetide.units.time import hours, minutes, seconds, to_seconds
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.facts.history import HistoryError, HistorySettings, Series
@@ -340,6 +342,36 @@ def test_records_decide_again():
     story(main)
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_pod_whose_external_metric_has_no_answer_harms_no_other(hangs):
+    """Nor one that hangs, where only one question is asked at a time: it comes last from the second pass on."""
+
+    class External:
+        def __init__(self, clock):
+            self.clock = clock
+
+        async def external_values(self, metric, *, namespace, selector=""):
+            if "odd" in selector:
+                if hangs:
+                    await self.clock.sleep(hours(1))
+                raise MetricsError("no data")
+            return ExternalValues([700], self.clock.now(), [{"name": "app"}])
+
+    async def main(world):
+        await world.begin(vpa(), vpa("odd", target="odd"))
+        await world.cluster.create(DEPLOYMENTS, builders.deployment("odd", replicas=1, cpu="200m"), **WHERE)
+        await world.cluster.create(PODS, builders.pod("odd-0", labels={"app": "odd"}, cpu="200m"), **WHERE)
+        running = {"status": {"phase": "Running"}}
+        await world.cluster.patch(PODS, "odd-0", running, subresource="status", **WHERE)
+        world.external = External(world.clock)
+        world.controller = world.made()
+        await world.run_for(minutes(4.5))
+        assert (await world.target())["cpu"] == "813m"
+        assert "cores of pod default/odd-0: " in world.controller.metrics_error
+
+    story(main, use_external_metrics=True, external_metrics_cpu_metric="cores", update_worker_count=1)
+
+
 def test_usage_comes_from_external_metrics():
     """One question a pod and resource, by the VPA's selector; a resource without series counts as 0."""
 
@@ -377,7 +409,8 @@ def test_usage_comes_from_external_metrics():
         assert world.controller.metrics_error == ""
         world.external.broken = True
         await world.run_for(minutes(1.5))
-        assert world.controller.metrics_error == "no adapter"
+        why = "cores of pod default/web-0 (and 1 more): no adapter"
+        assert world.controller.metrics_error == why
 
     story(
         main,

@@ -156,7 +156,7 @@ class RecommenderController(BaseLoop):
 
     @property
     def metrics_error(self) -> str:
-        """Why the last pass had no samples; empty if it had."""
+        """Why the last pass lacked samples; empty if it had all."""
         return self._gatherer.metrics_error
 
     @property

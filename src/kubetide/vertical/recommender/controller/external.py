@@ -5,6 +5,7 @@ Source: VPA 1.8.1, pkg/recommender/input/metrics, the external metrics client.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -12,9 +13,10 @@ import numpy as np
 
 from kubetide.acting import in_parallel
 from kubetide.objects.pod import Pod
-from kubetide.ports.errors import NoSeries
+from kubetide.ports.errors import MetricsError, NoSeries
 from kubetide.ports.metrics import ExternalMetricSource, ExternalValues
 from kubetide.units.selectors import SelectorError
+from kubetide.units.time import Duration, to_seconds
 from kubetide.vertical.recommender.facts.views import Samples, VpaView
 from kubetide.vertical.recommender.settings import Settings
 
@@ -41,20 +43,42 @@ class ExternalUsage:
             "memory": settings.external_metrics_memory_metric,
         }
         self._metrics = {resource: name for resource, name in names.items() if name}
+        self._failed: dict[_Question, str] = {}
+        self._last: dict[_Question, None] = {}
+        """Those that were asked in vain the last time."""
 
-    async def samples(self, vpas: Iterable[VpaView], pods: Iterable[Pod]) -> Samples:
+    @property
+    def problem(self) -> str:
+        """Which of the last questions had no answer, and why; empty where all had one."""
+        for question, why in self._failed.items():
+            metric = f"{question.metric} of pod {question.namespace}/{question.pod}"
+            more = f" (and {len(self._failed) - 1} more)" if len(self._failed) > 1 else ""
+            return f"{metric}{more}: {why}"
+        return ""
+
+    async def samples(
+        self, vpas: Iterable[VpaView], pods: Iterable[Pod], *, patience: Duration
+    ) -> Samples | None:
         """Return the samples of all pods that a VPA selects; a resource without a series counts as 0.
 
-        Raises: MetricsError where one question has no answer.
+        A pod of which one question has no answer within ``patience`` has no sample; None where no question has one. Upstream has
+        no samples at all after one failure. What was asked in vain the last time comes after all others.
         """
-        asked = self._questions(vpas, pods)
-        answers = await in_parallel(asked, self._ask, limit=max(self._settings.update_worker_count, 1))
+        asked = sorted(self._questions(vpas, pods), key=lambda one: one in self._last)
+        self._failed, self._last = {}, {}
+        until = asyncio.get_running_loop().time() + to_seconds(patience)
+        answers = await in_parallel(
+            asked, lambda one: self._ask(one, until), limit=max(self._settings.update_worker_count, 1)
+        )
+        if asked and len(self._failed) == len(asked):
+            return None
+        without = {(question.namespace, question.pod) for question in self._failed}
         used: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
         times: dict[tuple[str, str], int] = {}
         for question, answer in zip(asked, answers, strict=True):
-            if answer is None:
-                continue
             key = question.namespace, question.pod
+            if answer is None or key in without:
+                continue
             times.setdefault(key, answer.timestamp_ns)
             containers = used.setdefault(key, {})
             for milli, labels in zip(answer.milli, answer.labels, strict=True):
@@ -87,13 +111,22 @@ class ExternalUsage:
                     found[_Question(vpa.namespace, name, text, resource, metric)] = None
         return list(found)
 
-    async def _ask(self, question: _Question) -> ExternalValues | None:
+    async def _ask(self, question: _Question, until: float) -> ExternalValues | None:
+        if asyncio.get_running_loop().time() >= until:
+            self._failed[question] = "its turn did not come in time"
+            return None
         try:
-            return await self._source.external_values(
-                question.metric, namespace=question.namespace, selector=question.selector
-            )
+            async with asyncio.timeout_at(until):
+                return await self._source.external_values(
+                    question.metric, namespace=question.namespace, selector=question.selector
+                )
         except NoSeries:
             return None
+        except MetricsError as error:
+            self._failed[question], self._last[question] = str(error), None
+        except TimeoutError:
+            self._failed[question], self._last[question] = "no answer in time", None
+        return None
 
 
 def _as_samples(

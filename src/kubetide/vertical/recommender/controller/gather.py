@@ -79,7 +79,7 @@ class Gatherer:
         self._ooms: list[Oom] = []
         self.lost_ooms = 0
         self.metrics_error = ""
-        """Why the last pass had no samples; empty where it had."""
+        """Why the last pass lacked samples; empty where it had all."""
         pods.on_change(self._pod_changed)
         events.on_change(self._event_changed)
 
@@ -172,13 +172,16 @@ class Gatherer:
         return views, statuses, sorted(state.views.keys() - objects.keys())
 
     async def _sample(self, state: State, vpas: Iterable[VpaView]) -> Samples | None:
-        self.metrics_error = ""
         # An answer for all pods of a large cluster takes its time. Upstream waits without end.
         patience = state.settings.recommender_interval
+        if self._external is not None:
+            pods = self._all_pods.objects.values()
+            found = await self._external.samples(vpas, pods, patience=patience)
+            self.metrics_error = self._external.problem
+            return found
+        self.metrics_error = ""
         try:
             async with asyncio.timeout(to_seconds(patience)):
-                if self._external is not None:
-                    return await self._external.samples(vpas, self._all_pods.objects.values())
                 return samples_view(await self._metrics.pod_samples(state.settings.vpa_object_namespace))
         except MetricsError as error:
             self.metrics_error = str(error)
