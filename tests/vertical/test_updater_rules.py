@@ -323,7 +323,26 @@ def test_no_vpa_waits_for_ever_where_the_rate_limit_ends_every_loop():
         return Outcome(command.due, "a PodDisruptionBudget" if command.vpa[1] == "a" else "")
 
     loops = [pods_of(decide(found, after(NOW, minutes(passed)), refused)[0]) for passed in (0, 2, 4, 6)]
-    assert loops == [["a-0"], ["b-0"], ["c-0"], ["a-0"]]
+    assert loops == [["a-0"], ["b-0"], ["c-0"], ["a-1"]]
+
+
+@pytest.mark.parametrize("mode", ["Recreate", "InPlaceOrRecreate"])
+def test_a_pod_that_is_always_refused_keeps_no_other_of_its_vpa_waiting(mode):
+    """Where the rate limit lets one through in each loop, the refused pod is tried again behind the others."""
+    pods = [pod(f"web-{number}") for number in range(4)]
+    rates = {"eviction_rate_limit": 1 / 61, "use_admission_controller_status": False}
+    found = state(pods, [vpa(mode)], eviction_tolerance=1.0, **rates)
+
+    def refused(command):
+        return Outcome(command.due, "a webhook" if command.pod[1] == "web-0" else "")
+
+    tried = []
+    for passed in (0, 2, 4):
+        [name] = pods_of(decide(found, after(NOW, minutes(passed)), refused)[0])
+        tried.append(name)
+        if name != "web-0":
+            del found.pods["default", name]
+    assert tried == ["web-0", "web-1", "web-2"]
 
 
 @given(

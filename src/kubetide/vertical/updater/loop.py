@@ -63,8 +63,10 @@ def deciding(state: State, now: Instant, result: Result | None = None) -> Loop:
             if looked >= _AT_ONCE:
                 looked = 0
                 yield Pause()
+        state.memory.refused = []
     except OutOfTime:
         state.memory.served = turn.served
+        state.memory.note_refused(turn.refused)
     return turn.result
 
 

@@ -65,6 +65,7 @@ class Memory(msgspec.Struct):
         evictions, resizes: The two rate limits.
         recent: Evictions of the last minute, time and namespace, where they are limited.
         served: The last VPA whose pods were changed in a loop that ran out of time; None after a whole loop.
+        refused: UIDs of pods whose change was refused in such loops, the last ones last; none after a whole loop.
     """
 
     attempts: dict[str, Instant] = msgspec.field(default_factory=dict)
@@ -73,6 +74,16 @@ class Memory(msgspec.Struct):
     resizes: Limiter = msgspec.field(default_factory=Limiter)
     recent: list[tuple[Instant, str]] = msgspec.field(default_factory=list)
     served: Key | None = None
+    refused: list[str] = msgspec.field(default_factory=list)
+
+    def note_refused(self, uids: Iterable[str]) -> None:
+        """Put pods behind all others of their VPA: where the rate limit ends each loop they must not keep the others."""
+        new = dict.fromkeys(uids)
+        self.refused = [*(uid for uid in self.refused if uid not in new), *new]
+
+    def turns(self) -> dict[str, int]:
+        """Return the places of pods that come after all others, by UID."""
+        return {uid: place for place, uid in enumerate(self.refused, start=1)}
 
     def evicted_lately(self, now: Instant) -> Counter[str]:
         """Return how many were evicted within the last minute, by namespace; forget older ones."""
@@ -82,9 +93,10 @@ class Memory(msgspec.Struct):
 
     def keep_only(self, uids: Iterable[str], names: Iterable[str], now: Instant) -> None:
         """Forget pods that are gone; a name only after a day, as it may come again (upstream never forgets one)."""
-        if self.infeasible:
-            for uid in self.infeasible.keys() - set(uids):
-                del self.infeasible[uid]
+        if self.infeasible or self.refused:
+            live = set(uids)
+            self.infeasible = {uid: one for uid, one in self.infeasible.items() if uid in live}
+            self.refused = [uid for uid in self.refused if uid in live]
         old = {name for name, since in self.attempts.items() if between(since, now) > _A_DAY}
         if old:
             for name in old - set(names):

@@ -67,7 +67,7 @@ class OutOfTime(Exception):
 
 @dataclass(slots=True)
 class Turn:
-    """What holds during one loop; ``served`` is the last VPA whose pods it was about to change."""
+    """What holds during one loop: the last VPA whose pods it was about to change, UIDs of pods whose change was refused ..."""
 
     state: State
     start: Instant
@@ -75,6 +75,7 @@ class Turn:
     deadline: Instant
     result: Result = field(default_factory=Result)
     served: Key | None = None
+    refused: list[str] = field(default_factory=list)
 
     def say(self, code: str, pod: Key | None = None, vpa: Key | None = None, detail: str = "") -> None:
         """Note a reason: about the pod, else about the VPA, else about the loop."""
@@ -154,6 +155,7 @@ class VpaTurn:
             outcome = yield Evict(key_of(pod), pod.metadata.uid, self.key, due)
             self.turn.now = outcome.at
             if outcome.error:
+                self.turn.refused.append(uid_of(pod))
                 self.counts.failed_evictions.append("EvictionError")
                 self._say("EvictionFailed", key_of(pod), outcome.error)
                 continue
@@ -249,6 +251,7 @@ class VpaTurn:
             self._note_resize(pod, "Resized", withheld=outcome.withheld)
             return
         infeasible = outcome.node_capacity and self.mode == IN_PLACE
+        self.turn.refused.append(uid_of(pod))
         self._say("ResizeFailed", key_of(pod), outcome.error)
         self.counts.failed_resizes.append("InPlaceUpdateInfeasible" if infeasible else "InPlaceUpdateError")
         if infeasible:
@@ -384,7 +387,8 @@ class VpaTurn:
             self._say(why or "Queued", key_of(pod), "" if why else change_text(candidate))
             if not why:
                 queue.append((priority, candidate))
-        queue.sort(key=lambda one: one[0].order)
+        turns = self.state.memory.turns()
+        queue.sort(key=lambda one: (turns.get(uid_of(one[1].pod), 0), one[0].order))
         allowed = []
         for _, candidate in queue:
             if meets_requirements(candidate, self.vpa.spec):
