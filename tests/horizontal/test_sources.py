@@ -14,7 +14,7 @@ from kubetide.horizontal.controller.sources import PATIENCE, PAUSE, GuardedSourc
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
 from kubetide.runtime.timing.clock import run_virtual
-from kubetide.units.time import seconds
+from kubetide.units.time import hours, minutes, seconds
 
 QUEUE = ("external", "default", "queue", "")
 
@@ -185,3 +185,29 @@ def test_a_refusal_is_an_answer():
         assert "KeyError" in guard.last_failure
 
     guarded(story)
+
+
+def test_metrics_that_hang_keep_no_other_of_the_same_source():
+    """Six queries are never answered, and come first by name; the seventh is answered in each tick but those of the first pause."""
+
+    async def story(world):
+        for number in range(6):
+            metrics = [worlds.external({"averageValue": "10"}, metric=f"hangs-{number}")]
+            await world.add(f"odd-{number}", extra={"spec": {"metrics": metrics}})
+        await world.add(**by_queue("worker"))
+        answered = []
+
+        async def external_values(metric, *, namespace, selector=""):
+            if metric != "queue":
+                await world.clock.sleep(hours(1))
+            answered.append(world.clock.now())
+            return ExternalValues([20_000], world.clock.now())
+
+        world.measured.external_values = external_values
+        async with world.running():
+            await world.clock.sleep(minutes(3))
+            answered.clear()
+            await world.clock.sleep(minutes(5))
+        assert len(answered) >= 15
+
+    play(story)

@@ -105,7 +105,7 @@ class NamedSources:
         failed = f"unable to fetch metrics from {name}: {metric}: "
         try:
             found = await guard.ask(
-                partial(source.external_values, metric, namespace=namespace, selector=rest)
+                partial(source.external_values, metric, namespace=namespace, selector=rest), metric
             )
         except NoSeries as error:
             raise NoSeries(f"{failed}{error}") from error

@@ -23,8 +23,26 @@ PAUSE = seconds(60)
 _IN_A_ROW = 3
 
 
+class _Breaker:
+    """Counts questions in a row that were not answered in time; after some of them none is asked for a while."""
+
+    __slots__ = ("closed_until", "timeouts")
+
+    def __init__(self) -> None:
+        self.closed_until, self.timeouts = Duration(0), 0
+
+    def note_timeout(self, now: Duration) -> None:
+        self.timeouts += 1
+        if self.timeouts >= _IN_A_ROW:
+            # One question is let through after the pause; a timeout of it closes the source again.
+            self.timeouts = _IN_A_ROW - 1
+            self.closed_until = Duration(now + PAUSE)
+
+
 class GuardedSource:
-    """Queries one source, with a time limit and a circuit breaker.
+    """Queries one source, with a time limit, a circuit breaker, and one for each metric of it.
+
+    While the source answers other questions, a metric that it does not answer is left alone by itself.
 
     Attributes:
         failures: Questions that ended in an exception which is no ``MetricsError``: bugs of the source.
@@ -43,32 +61,44 @@ class GuardedSource:
         self.failing_since: Instant | None = None
         self.problem = ""
         self._clock = clock
-        self._timeouts = 0
-        self._closed_until = Duration(0)
+        self._whole = _Breaker()
+        self._of_metric: dict[str, _Breaker] = {}
+        """Of metrics that had no answer in time the last time."""
+        self._answered: Duration | None = None
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether the circuit breaker is open: the source failed several times in a row."""
-        return self._closed_until > self._clock.monotonic()
+        """Whether a circuit breaker is open: the source, or a metric of it, had no answer several times in a row."""
+        now = self._clock.monotonic()
+        return any(one.closed_until > now for one in (self._whole, *self._of_metric.values()))
 
-    async def ask(self, question: Callable[[], Awaitable[A]]) -> A:
-        """Return the answer. Raises: MetricsError, and nothing else."""
-        left = self._closed_until - self._clock.monotonic()
-        if left > 0:
+    def is_slow(self, metric: str) -> bool:
+        """Return whether the metric had no answer in time the last time: others are better asked for first."""
+        return metric in self._of_metric
+
+    async def ask(self, question: Callable[[], Awaitable[A]], metric: str = "") -> A:
+        """Return the answer. Raises: MetricsError, and nothing else.
+
+        Args:
+            metric: Which metric is asked for, where the source has several that may fail each by itself.
+        """
+        now, own = self._clock.monotonic(), self._of_metric.get(metric)
+        if self._whole.closed_until > now or (own is not None and own.closed_until > now):
+            of = "" if self._whole.closed_until > now else f" for {metric}"
             raise MetricsError(
-                f"the source of {self.name} did not answer {_IN_A_ROW} questions in a row; "
+                f"the source of {self.name} did not answer {_IN_A_ROW} questions{of} in a row; "
                 f"it is asked again within {format_duration(PAUSE)}"
             )
         try:
             async with asyncio.timeout(to_seconds(self._patience)):
                 answer = await question()
         except MetricsError as error:
-            self._timeouts = 0
+            self._note_answer(metric)
             self.last_error = str(error)
             self._note_problem(str(error))
             raise
         except TimeoutError:
-            self._note_timeout()
+            self._note_timeout(metric)
             text = f"the source of {self.name} did not answer within {format_duration(self._patience)}"
             self._note_problem(text)
             raise MetricsError(text) from None
@@ -79,7 +109,7 @@ class GuardedSource:
             text = f"the source of {self.name} failed: {type(error).__name__}: {error}"
             self._note_problem(text)
             raise MetricsError(text) from error
-        self._timeouts = 0
+        self._note_answer(metric)
         self.failing_since = None
         return answer
 
@@ -87,9 +117,13 @@ class GuardedSource:
         if self.failing_since is None:
             self.failing_since, self.problem = self._clock.now(), text
 
-    def _note_timeout(self) -> None:
-        self._timeouts += 1
-        if self._timeouts >= _IN_A_ROW:
-            # One question is let through after the pause; a timeout of it closes the source again.
-            self._timeouts = _IN_A_ROW - 1
-            self._closed_until = Duration(self._clock.monotonic() + PAUSE)
+    def _note_answer(self, metric: str) -> None:
+        self._answered, self._whole.timeouts = self._clock.monotonic(), 0
+        self._of_metric.pop(metric, None)
+
+    def _note_timeout(self, metric: str) -> None:
+        now = self._clock.monotonic()
+        if metric:
+            self._of_metric.setdefault(metric, _Breaker()).note_timeout(now)
+        if not metric or self._answered is None or now - self._answered >= 2 * self._patience:
+            self._whole.note_timeout(now)

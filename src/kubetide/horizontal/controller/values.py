@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -45,14 +46,20 @@ class ValueReader:
         Args:
             limit: Questions in flight at once.
         """
-        return await in_parallel(questions, self._ask, limit=limit)
+        places = sorted(range(len(questions)), key=lambda at: self._is_slow(questions[at]))
+        answers = await in_parallel([questions[at] for at in places], self._ask, limit=limit)
+        return [reply for _, reply in sorted(zip(places, answers, strict=True), key=itemgetter(0))]
+
+    def _is_slow(self, question: Question) -> bool:
+        custom, external = self.guards
+        return (external if question.source == "external" else custom).is_slow(question.metric)
 
     async def _ask(self, question: Question) -> Reply:
         custom, external = self.guards
         try:
             if question.source == "external":
-                return await external.ask(lambda: self._ask_external(question))
-            return await custom.ask(lambda: self._ask_custom(question))
+                return await external.ask(lambda: self._ask_external(question), question.metric)
+            return await custom.ask(lambda: self._ask_custom(question), question.metric)
         except MetricsError as error:
             return Reply(question, error=str(error))
 
