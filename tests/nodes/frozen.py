@@ -78,6 +78,12 @@ def node(name, *, cpu="4", memory="16Gi", ready=True, created=LONG_AGO, labels=N
     return convert(builders._merged(body, extra), Node)
 
 
+def lost_node(name, since, **fields):
+    """Return a node that was ready once and has not been since then."""
+    state = {"type": "Ready", "status": "Unknown", "lastTransitionTime": format_rfc3339(since)}
+    return node(name, status={"conditions": [state]}, **fields)
+
+
 def template(*, cpu="4", memory="16Gi", source="catalogue: m5.xlarge, 4 CPU, 16Gi", labels=None, **extra):
     made = node("template", cpu=cpu, memory=memory, labels=labels, **extra)
     return NodeTemplate(node=made, source=source)

@@ -100,7 +100,7 @@ def test_a_node_that_is_not_ready_uses_up_the_budget():
     made = Fleet(
         [priced("a", 4, 0.2)], {"a": [[3000], [3000], []]}, consolidation_budgets="nodes=10%", **times
     )
-    made.apply(nodes=[frozen.node("a-0", cpu="4", memory="64Gi", ready=False, labels={"kind": "a"})])
+    made.apply(nodes=[frozen.lost_node("a-0", frozen.START, cpu="4", memory="64Gi", labels={"kind": "a"})])
     assert made.run(minutes(10)).kinds() == {"a": 3}
     assert explain_node(made.state, "a-2", made.now).reason == "DisruptionBudget"
 
@@ -109,7 +109,7 @@ def test_a_lost_node_goes_although_it_uses_up_the_budget():
     """It is disrupted already: once it has been unready for long enough it goes, and then another one may."""
     times = {"scale_down_unneeded_time": seconds(30), "scale_down_delay_after_add": minutes(0)}
     made = Fleet([priced("a", 4, 0.2)], {"a": [[3000], [], []]}, consolidation_budgets="nodes=10%", **times)
-    made.apply(nodes=[frozen.node("a-1", cpu="4", memory="64Gi", ready=False, labels={"kind": "a"})])
+    made.apply(nodes=[frozen.lost_node("a-1", frozen.START, cpu="4", memory="64Gi", labels={"kind": "a"})])
     assert made.run(minutes(19)).kinds() == {"a": 3}
     assert explain_node(made.state, "a-2", made.now).sentence.endswith(
         "the budgets let 0 nodes more go for the reason Empty (--consolidation-budgets), beside 1 that goes or is not ready"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.nodes import frozen
 from tests.nodes.consolidation.fleet import Fleet, priced
 
 from kubetide.nodes.consolidation.idle import KEPT
 from kubetide.nodes.consolidation.memory import GonePod
 from kubetide.nodes.explain.answers import explain_node
-from kubetide.units.time import before, format_rfc3339, minutes, seconds
+from kubetide.ports.cloud import Instance
+from kubetide.units.time import before, format_rfc3339, hours, minutes, seconds
 
 SMALL = ("small", 4, 0.2)
 
@@ -104,6 +107,16 @@ def test_a_pod_that_no_group_takes_keeps_no_empty_node():
     """Nor does it wait for one of them."""
     made = Fleet([priced(*SMALL)], {"small": [[3500], [], []]}, more=[frozen.pod("impossible", cpu="500")])
     assert made.run(minutes(9)).kinds() == {"small": 1}
+
+
+@pytest.mark.parametrize(("lost_for", "left"), [(minutes(10), 3), (hours(2), 1)])
+def test_a_lost_node_that_must_stay_uses_up_no_budget_for_ever(lost_for, left):
+    """One in ten nodes may go at once; a node at its group's minimum counts while it may still come back."""
+    lost = frozen.lost_node("kept-0", before(frozen.START, lost_for))
+    made = Fleet([priced(*SMALL), replace(priced("kept", 4, 0.3), min_size=1)], {"small": [[3500], [], []]})
+    made.change("kept", target_size=1, instances=(Instance(provider_id="cloud:///kept-0"),))
+    made.tick(nodes=(lost,))
+    assert made.run(minutes(8)).kinds() == {"small": left, "kept": 1}
 
 
 def test_budgets_for_empty_nodes_hold():

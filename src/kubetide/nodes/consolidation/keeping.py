@@ -11,9 +11,10 @@ from collections.abc import Iterable
 
 from kubetide.nodes.consolidation.budgets import allowed, parse_budgets
 from kubetide.nodes.scale_down.plan import Plan
+from kubetide.nodes.scale_down.unneeded.eligibility import unready_time
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.state import State
-from kubetide.units.time import Instant, before, format_duration
+from kubetide.units.time import Instant, after, before, format_duration, instant_of
 
 EXPECTED = "DemandExpected"
 BUDGET = "DisruptionBudget"
@@ -83,7 +84,7 @@ def within_disruption_budgets(state: State, plan: Plan, now: Instant) -> None:
         ready = [one for one in nodes if not state.health(one.node).unready]
         if left is not None and len(ready) > left:
             detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
-            if (gone := len(_disrupted(state, _budgeted(state)))) > 0:
+            if (gone := len(_disrupted(state, _budgeted(state), now))) > 0:
                 detail += f", beside {gone} that {'goes or is' if gone == 1 else 'go or are'} not ready"
             _drop(plan, ready[left:], BUDGET, detail)
         planned += len(ready[:left])
@@ -98,7 +99,7 @@ def left_of_budget(state: State, reason: str, now: Instant, *, planned: int = 0)
     if not budgets:
         return None
     nodes = _budgeted(state)
-    disrupted = planned + len(_disrupted(state, nodes))
+    disrupted = planned + len(_disrupted(state, nodes, now))
     return allowed(budgets, reason, nodes=len(nodes), disrupted=disrupted, now=now)
 
 
@@ -109,10 +110,28 @@ def _budgeted(state: State) -> list[str]:
     return [name for name in state.nodes if state.group_of(name) is not None and name not in starting]
 
 
-def _disrupted(state: State, nodes: Iterable[str]) -> list[str]:
-    """Return the nodes that are on their way out or not ready."""
+def _disrupted(state: State, nodes: Iterable[str], now: Instant) -> list[str]:
+    """Return the nodes that are on their way out, or not ready and not lost."""
     deletions = state.memory.scale_down.deletions
-    return [name for name in nodes if name in deletions or state.health(name).unready]
+    return [
+        name
+        for name in nodes
+        if name in deletions or (state.health(name).unready and not _is_lost(state, name, now))
+    ]
+
+
+def _is_lost(state: State, name: str, now: Instant) -> bool:
+    """Return whether none of the node's conditions has changed for so long that scale-down would have removed it.
+
+    Something else keeps it then, such as its group's minimum, perhaps for ever; it must not use up a budget for as long.
+    Karpenter counts it, but has budgets for each NodePool, and repairs nodes.
+    """
+    group, conditions = state.groups.get(state.group_of(name) or ""), state.nodes[name].status.conditions
+    changes = [instant_of(one.last_transition_time) for one in conditions or ()]
+    latest = max((at for at in changes if at is not None), default=None)
+    return (
+        group is not None and latest is not None and after(latest, unready_time(group, state.settings)) < now
+    )
 
 
 def _all(plan: Plan) -> list[Removable]:
