@@ -433,3 +433,24 @@ def test_a_pod_that_asks_for_a_long_delay_holds_nothing_up():
     patient = pod("patient", cpu="500", metadata=delay)
     made = fleet(LARGE, SMALL, places={"large": [[2000]]}, more=[patient])
     assert made.run(minutes(4)).kinds() == {"small": 1}
+
+
+def test_new_nodes_that_filters_refuse_keep_no_others_from_being_tried():
+    """By their sizes four dear nodes fit on a large one; their pods exclude each other, and a search tries forty new nodes."""
+    apart = {"labelSelector": {"matchLabels": {"rule": "apart"}}, "topologyKey": "kubernetes.io/hostname"}
+    rule = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}}
+    alone = [
+        pod(f"alone-{at}", cpu="3800m", node=f"dear-{at}", metadata={"labels": {"rule": "apart"}}, spec=rule)
+        for at in range(180)
+    ]
+    made = Fleet(
+        [
+            priced("large", 16, 0.5),
+            replace(priced("dear", 4, 0.3), max_size=180),
+            replace(priced("small", 4, 0.2), max_size=4),
+        ],
+        {"dear": [[]] * 180, "small": [[3000]] * 4},
+        more=alone,
+    )
+    made.run(minutes(5))
+    assert {"small-0", "small-1", "small-2", "small-3"} <= {one.subject for one in made.chosen}
