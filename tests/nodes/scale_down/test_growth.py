@@ -1,9 +1,9 @@
 """How the work and the memory of one evaluation grow with the cluster."""
 
-import sys
 import tracemalloc
 
 import pytest
+from tests.nodes.work import calls_of
 
 from kubetide.units.time import seconds
 
@@ -14,23 +14,6 @@ APART = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuring
 def spread(of):
     rule = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 9, "whenUnsatisfiable": "DoNotSchedule"}
     return {"topologySpreadConstraints": [{**rule, "labelSelector": {"matchLabels": {"app": of}}}]}
-
-
-def calls_of(work):
-    """Return the number of Python functions that the work calls."""
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 @pytest.fixture

@@ -5,25 +5,26 @@ Such a node is to be replaced, or to go when its own pods have ended. To move ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
+from kubetide.nodes.consolidation.acceptance import Acceptance
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
-from kubetide.scheduling import PodClass, classify_unbound
+from kubetide.scheduling import classify_unbound
 from kubetide.scheduling.pods.resources import PODS
+from kubetide.units.vectors import BoolVector
 
 _SHARE = 0.9
 """At most this share of its price: small differences are no reason to keep pods off a node."""
 
-Accepts = Callable[[PodClass, str, Template], bool]
-"""Whether an empty node of a group takes a pod of the class."""
 
-
-def overpriced_nodes(state: State, templates: Mapping[str, Template | None], accepts: Accepts) -> list[str]:
+def overpriced_nodes(
+    state: State, templates: Mapping[str, Template | None], acceptance: Acceptance
+) -> list[str]:
     """Return the names of the overpriced nodes."""
-    cheaper = _cheaper(state, templates)
+    cheaper = _cheaper(state, templates, acceptance)
     found = []
     for group, names in state.nodes_by_group().items():
         if group not in cheaper:
@@ -31,15 +32,15 @@ def overpriced_nodes(state: State, templates: Mapping[str, Template | None], acc
         for name in names:
             if name not in state.snapshot:
                 continue
-            classes = {classify_unbound(pod) for pod in state.snapshot.pods_on(name)}
-            if any(
-                all(accepts(one, other, template) for one in classes) for other, template in cheaper[group]
-            ):
+            classes = dict.fromkeys(map(classify_unbound, state.snapshot.pods_on(name)))
+            if acceptance.of_all(classes, cheaper[group]).any():
                 found.append(name)
     return found
 
 
-def _cheaper(state: State, templates: Mapping[str, Template | None]) -> dict[str, list[tuple[str, Template]]]:
+def _cheaper(
+    state: State, templates: Mapping[str, Template | None], acceptance: Acceptance
+) -> dict[str, BoolVector]:
     """Return, by group, those that have as much of each resource that pods ask for, at that share of its price."""
     requested = state.snapshot.requested
     asked = [name for name, column in requested.items() if name != PODS and column.any()]
@@ -54,8 +55,8 @@ def _cheaper(state: State, templates: Mapping[str, Template | None]) -> dict[str
     for name in asked:
         stock = np.array([template.stock.get(name, 0) for *_, template in known], np.float64)
         nodes = np.maximum(nodes, stock[:, None] / np.maximum(stock[None, :], 1e-9))
-    found: dict[str, list[tuple[str, Template]]] = {}
+    found: dict[str, BoolVector] = {}
     for group, other in np.argwhere(prices[None, :] * nodes <= prices[:, None] * _SHARE).tolist():
-        name, _, template = known[other]
-        found.setdefault(known[group][0], []).append((name, template))
+        cheaper = found.setdefault(known[group][0], np.zeros(len(acceptance.number_of), np.bool_))
+        cheaper[acceptance.number_of[known[other][0]]] = True
     return found

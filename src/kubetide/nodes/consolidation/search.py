@@ -6,11 +6,12 @@ the filters have the last word. Work is counted and not timed, so that a replay 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from kubetide.nodes.consolidation.acceptance import Acceptance
 from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
 from kubetide.nodes.consolidation.fills import (
@@ -32,12 +33,12 @@ from kubetide.nodes.facts.new_pods import as_new
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import Template
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.units.time import Instant, between, hours
+from kubetide.units.vectors import BoolVector
 
 MOST_CANDIDATES = 1000
 """Most nodes that are looked at in one search: those whose removal is worth most for each eviction."""
@@ -67,15 +68,18 @@ def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Searc
     if not some:
         return found
     state.snapshot.fork()
+    acceptance = Acceptance(state.snapshot, tick.templates)
     try:
-        searching = _Searching(state, tick, now, some, most_nodes, found)
+        searching = _Searching(state, tick, now, some, most_nodes, found, acceptance)
         searching.run()
     finally:
         state.snapshot.revert()
+        acceptance.forget()
     # What never moves must not keep others from being tried.
-    is_full = len(some) >= MOST_CANDIDATES
-    if searching.left_removals or is_full:
-        memory.note_tried(searching.in_vain if searching.left_removals else [one.name for one in some])
+    if searching.left_removals:
+        memory.note_tried(searching.in_vain)
+    elif len(some) >= MOST_CANDIDATES:
+        memory.note_tried([one.name for one in some])
     else:
         memory.tried = ()
     memory.refused = tuple(searching.refused) if searching.left_fills else ()
@@ -95,6 +99,7 @@ class _Searching:
         some: Sequence[Candidate],
         most_nodes: int,
         found: Search,
+        acceptance: Acceptance,
     ) -> None:
         self._state = state
         self._tick = tick
@@ -128,9 +133,9 @@ class _Searching:
         self._visited: dict[str, None] = {}
         """Nodes that have pods only in this search: expected ones, and such as moves have put there."""
         self._overpriced: dict[str, None] = {}
-        self._accepts: dict[tuple[PodClass, str], bool] = {}
-        devices = state.snapshot.facts.devices
-        self._has_shared_devices = any(not one.spec.node_name for one in devices.slices) if devices else False
+        self._acceptance = acceptance
+        self._classes: dict[str, dict[PodClass, None]] = {}
+        """By node, of the pods that are on it."""
         self.refused = dict.fromkeys(state.memory.consolidation.refused)
         """Nodes and groups whose new node does not take the node's pods, as the filters have it."""
         self.in_vain: dict[str, None] = {}
@@ -172,7 +177,7 @@ class _Searching:
     def _keep_for_expected(self) -> None:
         """Close overpriced nodes to the pods of others, and put expected pods onto the nodes that are open."""
         templates = self._tick.templates
-        self._overpriced = dict.fromkeys(overpriced_nodes(self._state, templates, self._accepted))
+        self._overpriced = dict.fromkeys(overpriced_nodes(self._state, templates, self._acceptance))
         for name in self._overpriced:
             self._simulation.close(name)
         pods = expected(self._state, templates, self._now)
@@ -370,31 +375,39 @@ class _Searching:
         """Return (nodes, groups) where the pods of a node may run on a new one that is not its equal."""
         fits = (columns.loads[:, None, :] <= stocks.stocks[None]).all(axis=2)
         fits &= columns.values[:, None] > 0
+        groups = {target.group: at for at, target in enumerate(targets)}
+        numbers = np.array([self._acceptance.number_of[target.group] for target in targets])
+        among = np.zeros(len(self._acceptance.number_of), np.bool_)
+        same_stock = self._same_stock({one.group for one in some}, targets)
         for row, one in enumerate(some):
-            own = self._tick.templates.get(one.group)
-            classes = {id(found): found for found in map(classify_unbound, self._load(one))}
-            for at in np.flatnonzero(fits[row]).tolist():
-                target = targets[at]
-                equal = target.group == one.group or (
-                    own is not None
-                    and target.price >= one.price
-                    and dict(own.stock) == dict(target.template.stock)
-                )
-                refused = equal or (one.name, target.group) in self.refused
-                fits[row, at] = not refused and all(
-                    self._accepted(found, target.group, target.template) for found in classes.values()
-                )
+            allowed = fits[row]
+            # A row of the matrix: what is changed here is changed there.
+            allowed &= ~(same_stock[one.group] & (stocks.prices >= one.price))
+            if one.group in groups:
+                allowed[groups[one.group]] = False
+            if allowed.any():
+                among[numbers] = allowed
+                allowed &= self._acceptance.of_all(self._classes_of(one), among)[numbers]
+        rows = {one.name: at for at, one in enumerate(some)}
+        for name, group in self.refused:
+            if name in rows and group in groups:
+                fits[rows[name], groups[group]] = False
         return fits
 
-    def _accepted(self, pod_class: PodClass, group: str, template: Template) -> bool:
-        """Return whether an empty node of the group takes a pod of the class, as far as is known before it is tried."""
-        key = pod_class, group
-        known = self._accepts.get(key)
-        if known is None:
-            known = template.fresh.fits(pod_class, template.node.metadata.name)
-            claims = pod_class.devices is not None and bool(pod_class.devices.claims)
-            if claims and self._snapshot.devices is not None:
-                # Which devices are free is found when the pod is put there.
-                known &= bool(template.slices) or self._has_shared_devices
-            self._accepts[key] = known
-        return known
+    def _same_stock(self, groups: Iterable[str], targets: Sequence[Target]) -> dict[str, BoolVector]:
+        """Return, by group, which targets' new nodes have just as much of everything."""
+        stocks = [dict(target.template.stock) for target in targets]
+        found = {}
+        for group in groups:
+            own = self._tick.templates.get(group)
+            stock = None if own is None else dict(own.stock)
+            found[group] = np.array([one == stock for one in stocks], np.bool_)
+        return found
+
+    def _classes_of(self, one: Candidate) -> dict[PodClass, None]:
+        if one.name in self._visited:
+            return dict.fromkeys(map(classify_unbound, self._load(one)))
+        found = self._classes.get(one.name)
+        if found is None:
+            found = self._classes[one.name] = dict.fromkeys(map(classify_unbound, self._load(one)))
+        return found
