@@ -8,13 +8,20 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubetide.nodes.templates.template import Template
-from kubetide.scheduling import ClusterFacts, Snapshot
+from kubetide.scheduling import ClusterFacts, PodClass, Snapshot
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.node_selection import HOSTNAME
+from kubetide.scheduling.refusal import Refusal
+from kubetide.units.recent import Recent
 from kubetide.units.vectors import Int64Vector
 
 _MOST_PLACES = 64
 """So many sets of labels are cached; pods have few."""
+_MOST_BYTES = 32 << 20
+"""Of refusals that are cached, roughly, in each of two halves."""
+
+Refusals = dict[int, Refusal]
+"""By number of the template: why it does not take a class. Templates that are not there take it. Not to be changed."""
 
 
 class TemplateMatrix:
@@ -42,6 +49,10 @@ class TemplateMatrix:
             self._daemons.append(numbers.setdefault((classes, own), len(numbers)))
         self.amounts = self._alike_in_amounts()
         self._places: dict[tuple[str, ...], Int64Vector] = {}
+        self._refusals: Recent[PodClass, list[Refusal | None]] = Recent(_MOST_BYTES, self._size_of)
+
+    def _size_of(self, pod_class: PodClass) -> int:
+        return 1024 + len(pod_class.key) + 8 * len(self.names)
 
     def holds(self, templates: Sequence[Template], facts: ClusterFacts) -> bool:
         """Return whether the matrix was built from these very objects."""
@@ -50,6 +61,18 @@ class TemplateMatrix:
             and len(templates) == len(self.templates)
             and all(one is other for one, other in zip(templates, self.templates, strict=True))
         )
+
+    def keep(self, pod_class: PodClass, refusals: Refusals) -> None:
+        """Cache the refusals of a class that depend on nothing but the templates."""
+        # A list takes a fifth of the memory of a dict.
+        self._refusals.put(pod_class, [refusals.get(at) for at in range(len(self.names))])
+
+    def find(self, pod_class: PodClass) -> Refusals | None:
+        """Return the refusals of a class as they were cached, or None."""
+        known = self._refusals.get(pod_class)
+        if known is None:
+            return None
+        return {at: refusal for at, refusal in enumerate(known) if refusal is not None}
 
     def places(self, keys: tuple[str, ...]) -> Int64Vector:
         """(templates,): equal numbers for templates that are equal to every term about these labels."""

@@ -38,13 +38,17 @@ def buffers_left(state: State, tick: Tick, left: Sequence[Verdict]) -> list[Even
     At the maximum of all nodes no group is asked: that is the reason of each pod that has no place.
     """
     if tick.result == "ScaleUpLimitedByMaxNodesTotal":
-        refused: list[tuple[Sequence[Pod], str]] = [(tick.demand.pods, MAX_TOTAL_NODES)]
+        refused: list[tuple[Sequence[Pod], Verdict | None]] = [(tick.demand.pods, None)]
     else:
-        refused = [(one.pods.pods, reasons_text(tick, one, state.groups)) for one in left]
+        refused = [(one.pods.pods, one) for one in left]
     counts: dict[str, int] = {}
     texts: dict[str, list[str]] = {}
-    for pods, text in refused:
-        for uid, count in _by_buffer(pods).items():
+    for pods, verdict in refused:
+        by_buffer = _by_buffer(pods)
+        if not by_buffer:
+            continue
+        text = MAX_TOTAL_NODES if verdict is None else reasons_text(tick, verdict, state.groups)
+        for uid, count in by_buffer.items():
             counts[uid] = counts.get(uid, 0) + count
             texts.setdefault(uid, []).extend([text] * count)
     return [

@@ -14,16 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubetide.nodes.templates.matrix import TemplateMatrix
+from kubetide.nodes.templates.matrix import Refusals, TemplateMatrix
 from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.estimator.template import check_in_cluster
 from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.filters.registry import FIRST_FILTERS
 from kubetide.scheduling.refusal import Refusal
 from kubetide.units.vectors import BoolVector
-
-Refusals = dict[int, Refusal]
-"""By number of the template: why it does not take a class. Templates that are not there take it. Not to be changed."""
 
 
 def evaluate_templates(
@@ -104,6 +101,10 @@ class _Together:
     def evaluate(self, pod_class: PodClass) -> _Evaluated:
         """Return the refusals by node objects and amounts; notes what must be asked in the cluster."""
         evaluated = _Evaluated()
+        known = self._template_matrix.find(pod_class)
+        if known is not None and not self._is_asked_in_cluster(pod_class):
+            evaluated.refusals = known
+            return evaluated
         family = self._family_of(pod_class)
         if family.keys is None:
             self._evaluate_one_by_one(evaluated, family, pod_class)
@@ -122,6 +123,8 @@ class _Together:
         if family.in_cluster:
             for place, these in self._at_places(family.keys, passes):
                 self._ask_once(evaluated, pod_class, family.keys, place, these)
+        elif filters_in_use().shares_verdicts:
+            self._template_matrix.keep(pod_class, evaluated.refusals)
         return evaluated
 
     def _evaluate_one_by_one(self, evaluated: _Evaluated, family: _Family, pod_class: PodClass) -> None:
@@ -146,13 +149,15 @@ class _Together:
         return family
 
     def _family(self, pod_class: PodClass, *, by_amounts: bool) -> _Family:
-        in_cluster = self._snapshot.has_inter_pod_rules(pod_class) or self._snapshot.asks_for_devices(
-            pod_class
-        )
+        in_cluster = self._is_asked_in_cluster(pod_class)
         keys = self._snapshot.topology_keys(pod_class)
         if _is_special(pod_class) or (not in_cluster and self._all.has_inter_pod_rules(pod_class)):
             keys = None
         return _Family(in_cluster, keys, self._all.static_part(pod_class) if by_amounts else None)
+
+    def _is_asked_in_cluster(self, pod_class: PodClass) -> bool:
+        snapshot = self._snapshot
+        return snapshot.has_inter_pod_rules(pod_class) or snapshot.asks_for_devices(pod_class)
 
     def _passes(self, family: _Family, pod_class: PodClass) -> BoolVector:
         """(templates,): whether node object and amounts let the class in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from kubetide.nodes.decision import EventRecord
@@ -54,17 +55,24 @@ def increases_text(tick: Tick, groups: Collection[str]) -> str:
 def reasons_text(tick: Tick, verdict: Verdict, groups: Groups) -> str:
     """Return the reasons of all groups, counted; as upstream without groups that do not exist."""
     given = [
-        (group_id, reasons)
+        reasons
         for group_id, reasons in tick.skipped.items()
-        if group_id not in verdict.skipped_refuse
+        if group_id not in verdict.skipped_refuse and _exists(group_id, groups)
     ]
-    given += [(group_id, rejection.reasons) for group_id, rejection in verdict.refused.items()]
+    given += [
+        rejection.reasons for group_id, rejection in verdict.refused.items() if _exists(group_id, groups)
+    ]
+    # Hundreds of groups refuse in the same words.
     counts: dict[str, int] = {}
-    for group_id, reasons in given:
-        if group_id in groups and groups[group_id].exists:
-            for text in reasons:
-                counts[text] = counts.get(text, 0) + 1
+    for reasons, number in Counter(given).items():
+        for text in reasons:
+            counts[text] = counts.get(text, 0) + number
     return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+
+
+def _exists(group_id: str, groups: Groups) -> bool:
+    group = groups.get(group_id)
+    return group is not None and group.exists
 
 
 def _real(tick: Tick, pods: Sequence[Pod]) -> list[Pod]:
