@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.nodes.work import calls_of
 from tests.scheduling import inter_pod
 from tests.scheduling.plain import make_node, make_pod
+from tests.work import calls_of
 
 from kubetide.nodes.scale_up.choosing.evaluate import evaluate_templates
 from kubetide.nodes.templates.matrix import TemplateMatrix

@@ -2,7 +2,7 @@
 
 from tests.nodes import frozen
 from tests.nodes.consolidation.fleet import Fleet, priced
-from tests.nodes.work import calls_of
+from tests.work import calls_of
 
 HOST = "kubernetes.io/hostname"
 

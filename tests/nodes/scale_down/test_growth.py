@@ -3,7 +3,7 @@
 import tracemalloc
 
 import pytest
-from tests.nodes.work import calls_of
+from tests.work import calls_of
 
 from kubetide.units.time import seconds
 

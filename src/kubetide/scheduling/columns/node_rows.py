@@ -5,7 +5,7 @@ The order of rows is the order in which nodes were added; all first-fit answers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -35,7 +35,8 @@ class NodeRows:
         self.row_of: dict[str, int] = {}
         self.columns: dict[ColumnKey, Column] = {}
         self.ports: dict[tuple[str, int], list[Port]] = {}
-        self.taint_sets: dict[tuple[Taint, ...], int] = {}
+        self._taint_sets: dict[tuple[Taint, ...], int] = {}
+        self._taint_sets_by_key: dict[str, list[tuple[tuple[Taint, ...], int]]] = {}
         self._labels: dict[str, LabelColumn] = {}
         self._unschedulable: BoolVector = np.zeros(capacity, np.bool_)
         self._taint_codes: CodeVector = np.zeros(capacity, np.int32)
@@ -47,8 +48,22 @@ class NodeRows:
 
     @property
     def taint_codes(self) -> CodeVector:
-        """Per node, the index of its NoSchedule and NoExecute taints in ``taint_sets``."""
+        """Per node, the number of the set of its NoSchedule and NoExecute taints."""
         return self._taint_codes[: self.n]
+
+    @property
+    def taint_sets(self) -> int:
+        """How many different sets of such taints nodes have, or have had."""
+        return len(self._taint_sets)
+
+    def tolerable_taint_sets(self, keys: Collection[str]) -> Iterable[tuple[tuple[Taint, ...], int]]:
+        """Return the sets, with their numbers, that tolerations of these keys may tolerate; the empty key is any.
+
+        The set without taints is among them. Others are found by their first taint.
+        """
+        if "" in keys:
+            return self._taint_sets.items()
+        return [one for key in ("", *keys) for one in self._taint_sets_by_key.get(key, ())]
 
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label key; built on first use, then kept up to date."""
@@ -163,7 +178,12 @@ class NodeRows:
 
     def _taint_code(self, node: Node) -> int:
         blocking = tuple(taint for taint in node.spec.taints or () if taint.effect in _BLOCKING_EFFECTS)
-        return self.taint_sets.setdefault(blocking, len(self.taint_sets))
+        code = self._taint_sets.get(blocking)
+        if code is None:
+            code = self._taint_sets[blocking] = len(self._taint_sets)
+            key = blocking[0].key if blocking else ""
+            self._taint_sets_by_key.setdefault(key, []).append((blocking, code))
+        return code
 
     def _grow(self) -> None:
         old, self.capacity = self.capacity, self.capacity * 2

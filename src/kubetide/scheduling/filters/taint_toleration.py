@@ -69,9 +69,9 @@ class TaintToleration:
 
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
         comparison = rows.facts.taint_comparison
-        verdicts = np.array(
-            [untolerated(pod, taints, comparison=comparison) is None for taints in rows.taint_sets], np.bool_
-        )
+        verdicts = np.zeros(rows.taint_sets, np.bool_)
+        for taints, code in rows.tolerable_taint_sets({one.key for one in pod.tolerations}):
+            verdicts[code] = untolerated(pod, taints, comparison=comparison) is None
         return None if verdicts.all() else verdicts.take(rows.taint_codes)
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
