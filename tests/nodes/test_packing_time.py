@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes.frozen import World, group, node, pods, template
+from tests.nodes.frozen import World, group, node, pod, pods, template
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.decision import IncreaseSize
 from kubetide.nodes.scale_up.choosing.choice import GROUPS_IN_A_STEP
+from kubetide.nodes.scale_up.choosing.options import KINDS_IN_A_STEP
 from kubetide.nodes.state import Delta
 from kubetide.units.time import minutes, seconds
 
@@ -72,6 +73,19 @@ def test_parts_change_no_choice():
         grown.append(world.increases())
         assert ("pack" in steps(world)) == (asked == GROUPS)
     assert grown == [{"g010": 3}] * 2
+
+
+def test_many_kinds_of_pods_are_asked_about_in_more_steps():
+    """Each step estimates a bounded number of kinds over all of its groups, so that no step takes seconds."""
+    kinds = KINDS_IN_A_STEP // 4
+    world = World(
+        nodes=[node("n0", cpu="500m")],
+        pods=[pod(f"p{at:03d}", cpu=f"{1000 + at}m") for at in range(kinds)],
+        groups=[group(f"g{at}", maximum=1000) for at in range(10)],
+    )
+    assert sum(world.increases().values()) > kinds // 4
+    assert steps(world) == ["pack", "pack", "scale_down"]
+    assert (options(world), said(world)) == (10, [])
 
 
 def test_several_increases_a_tick_are_asked_in_parts_too():

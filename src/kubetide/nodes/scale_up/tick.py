@@ -163,6 +163,7 @@ class OpenEstimate(msgspec.Struct):
         parts: What is left of it.
         similar: Groups that may share the increase.
         begun: How long the tick had taken when it began; None before that is known.
+        kinds: How many kinds of pods the group takes.
         has_begun: Whether a part of it is made.
         is_cut: Whether its time was over.
     """
@@ -170,6 +171,7 @@ class OpenEstimate(msgspec.Struct):
     parts: EstimateInParts
     similar: tuple[str, ...]
     begun: Duration | None
+    kinds: int
     has_begun: bool = False
     is_cut: bool = False
 

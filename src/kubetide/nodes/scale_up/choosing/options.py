@@ -49,6 +49,8 @@ from kubetide.scheduling.pods.grouping import equivalence_groups
 from kubetide.units.time import Duration, Instant
 
 CLUSTER_WIDE = "cluster-wide"
+KINDS_IN_A_STEP = 1000
+"""After estimates of so many kinds of pods, each counted once for each group, the time is looked at, too."""
 
 
 def skip_reasons(
@@ -180,14 +182,14 @@ def begin_packing(state: State, tick: Tick) -> None:
 
 
 def pack(state: State, tick: Tick, *, most: int | None) -> None:
-    """Add the options of the next groups, ``most`` of them or all; after the last one ``tick.packing`` is None.
+    """Add the options of the next groups, at most ``most`` of them or all; after the last one ``tick.packing`` is None.
 
-    With ``most`` an estimate that takes long is gone on with in the next step, until its time is over.
+    With ``most`` fewer are asked where they take many kinds of pods, and an estimate that takes long is gone on with in the next step, until its time is over.
     """
     packing = tick.packing
     assert packing is not None, "it has begun"
-    asked = 0
-    while packing.left and (most is None or asked < most):
+    asked = kinds = 0
+    while packing.left and (most is None or (asked < most and kinds < KINDS_IN_A_STEP)):
         group_id = packing.left[0]
         group = group_of(state, tick, group_id)
         estimate = resumed = packing.open_estimate
@@ -202,6 +204,7 @@ def pack(state: State, tick: Tick, *, most: int | None) -> None:
             if packed is None:
                 return
             option = _option(state, tick, group, estimate.similar, packed)
+            kinds += estimate.kinds
         if option is not None:
             tick.options.append(option)
         packing.left.pop(0)
@@ -368,7 +371,7 @@ def _begin_estimate(
         start=state.memory.rotation,
         fast_path=settings.fastpath_binpacking_enabled,
     )
-    return OpenEstimate(parts, similar, begun)
+    return OpenEstimate(parts, similar, begun, kinds=len(takes))
 
 
 def _option(
