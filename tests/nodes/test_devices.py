@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.nodes.claims import claim, devices, slice_of, using, with_devices
 from tests.nodes.frozen import World, group, node
+from tests.work import calls_of
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.records.export import copy_state, export_state
@@ -69,6 +70,20 @@ def test_what_pods_of_every_node_have_is_not_promised():
     assert world.increases() == {}
     (left,) = world.state.memory.templates["gpu"].slices
     assert [one.name for one in left.spec.devices] == ["gpu-1"]
+
+
+def test_pods_whose_claims_ask_for_the_same_share_the_search_for_devices():
+    """Nodes whose devices are taken are not searched anew for each pod: with six times the pods less than eight times the work."""
+    calls = []
+    for pods in (40, 240):
+        world = World(
+            pods=[using(f"p{number:03}") for number in range(pods)],
+            groups=[with_devices("gpu", 2, maximum=200)],
+            devices=devices(claims=[claim(f"p{number:03}") for number in range(pods)]),
+        )
+        calls.append(calls_of(lambda world=world: world.increases()))
+        assert world.groups["gpu"].target_size == pods // 2
+    assert calls[1] < 8 * calls[0]
 
 
 def test_a_full_delta_has_the_devices_of_the_state():

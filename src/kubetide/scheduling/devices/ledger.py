@@ -24,6 +24,9 @@ EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 
 Undo = Callable[[], None]
 
+_MOST_ASKED = 64
+"""For so many different requests what was found in a set of pools is remembered."""
+
 
 class Taking(NamedTuple):
     """One device of an allocation: how it counts for others."""
@@ -87,6 +90,7 @@ class Ledger:
         self._pools: dict[str, tuple[Node, PoolSet]] = {}
         self._nodes_apart = 0
         self._known_sets: dict[tuple[int, ...], PoolSet] = {}
+        self._searched: dict[tuple[int, ...], dict[bytes, tuple[tuple[int, ...], bool]]] = {}
         for given in devices.slices:
             self._read_slice(given)
         for key, claim in devices.claims.items():
@@ -126,6 +130,18 @@ class Ledger:
     def state_of(self, pools: PoolSet) -> tuple[int, ...]:
         """Return a value that stays equal while nothing changes in the pools."""
         return tuple([self.versions.get(one, 0) for one in pools.ids])
+
+    def searched(self, pools: PoolSet, asked: bytes, state: tuple[int, ...]) -> bool | None:
+        """Return whether claims that ask for this get devices of the pools in their present state; None if unknown."""
+        known = self._searched.get(pools.key, {}).get(asked)
+        return known[1] if known is not None and known[0] == state else None
+
+    def note_search(self, pools: PoolSet, asked: bytes, state: tuple[int, ...], *, is_served: bool) -> None:
+        """Note the result of a search that ended without an error, for ``searched``."""
+        found = self._searched.setdefault(pools.key, {})
+        if len(found) >= _MOST_ASKED:
+            found.clear()
+        found[asked] = state, is_served
 
     # ── Changing ──
 
@@ -214,6 +230,7 @@ class Ledger:
         known = self._pools.pop(name, None)
         if known is not None:
             self._known_sets.pop(known[1].key, None)
+            self._searched.pop(known[1].key, None)
 
     def _read_slice(self, given: ResourceSlice) -> Slice | None:
         self._numbers += 1

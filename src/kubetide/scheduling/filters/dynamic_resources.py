@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from kubetide.scheduling.devices.ledger import Held, Ledger
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.devices.shortage import shortage_text
 from kubetide.scheduling.pods.device_use import DeviceUse
+from kubetide.scheduling.pods.exact_key import exact_key
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.resources import node_allocatable
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, Refusal
@@ -45,7 +47,8 @@ _Claims = list[tuple[ClaimKey, ResourceClaim]]
 class DeviceJudge:
     """The verdict on one class: allocated claims bind it to nodes, for the others it searches devices.
 
-    What is found for a set of pools holds until one of them changes, and for all nodes that have no others.
+    What is found for a set of pools holds until one of them changes, for all nodes that have no others, and for all
+    pods whose claims ask for the same.
     """
 
     only_tightens = True
@@ -59,18 +62,35 @@ class DeviceJudge:
         self._ledger = ledger
         self._rows = rows
         self._mapped = [name for name, _ in use.extended if ledger.class_of(name) is not None]
-        self._searched: dict[tuple[object, ...], tuple[tuple[int, ...], _Verdict]] = {}
+        self._failed: dict[tuple[object, ...], tuple[tuple[int, ...], _Verdict]] = {}
+        self._asked: dict[tuple[object, ...], bytes] = {}
 
     def nodes(self) -> BoolVector:
+        held = self._held_now()
         return np.fromiter(
-            (not self.verdict(row).message for row in range(self._rows.n)), np.bool_, self._rows.n
+            (not self._verdict(row, held).message for row in range(self._rows.n)), np.bool_, self._rows.n
         )
+
+    def first(self, rows: Iterable[int]) -> int:
+        """Return the first of these rows that passes, or -1."""
+        held = self._held_now()
+        return next((row for row in rows if not self._verdict(row, held).message), -1)
 
     def node(self, row: int) -> bool:
         return not self.verdict(row).message
 
     def verdict(self, row: int) -> _Verdict:
         """Evaluate one node as it is now."""
+        return self._verdict(row, self._held_now())
+
+    def _held_now(self) -> tuple[list[Held], tuple[ClaimKey, ...]]:
+        """Return the allocations that the claims have, and the claims that have none."""
+        held = [(key, self._ledger.held(key)) for key, _ in self._claims]
+        wanting = tuple(dict.fromkeys(key for key, one in held if one is None))
+        return [one for _, one in held if one is not None], wanting
+
+    def _verdict(self, row: int, held_now: tuple[list[Held], tuple[ClaimKey, ...]]) -> _Verdict:
+        held, wanting = held_now
         by_devices = self._by_devices(self._rows.nodes[row])
         if self._mapped:
             offered = node_allocatable(self._rows.nodes[row])
@@ -78,13 +98,11 @@ class DeviceJudge:
                 return _Verdict(CANNOT_FIT)
             if not by_devices and not self._claims:
                 return _PASSES
-        held = [(key, self._ledger.held(key)) for key, _ in self._claims]
-        wanting = {key: None for key, one in held if one is None}
         if wanting or self._mapped:
-            found = self._search(row, tuple(wanting), tuple(by_devices))
+            found = self._search(row, wanting, tuple(by_devices))
             if found.message:
                 return found
-        return self._reached(row, [one for _, one in held if one is not None])
+        return self._reached(row, held)
 
     def failure(self, row: int) -> str:
         """Return the error of the device search on a node; empty if it has a result."""
@@ -111,22 +129,31 @@ class DeviceJudge:
             pools = ledger.pools_of(node)
         except ClaimError as error:
             return _Verdict(str(error), fatal=True)
-        name = (pools.key, wanting, by_devices)
+        asked = self._asked_for(wanting, by_devices)
         state = ledger.state_of(pools)
-        known = self._searched.get(name)
+        is_served = ledger.searched(pools, asked, state)
+        if is_served is not None:
+            return _PASSES if is_served else _Verdict(CANNOT_ALLOCATE)
+        # Errors name the claim.
+        known = self._failed.get((pools.key, asked))
         if known is not None and known[0] == state:
             return known[1]
-        claims = self._unserved(wanting, by_devices)
-        verdict = _PASSES
         try:
-            if allocate_on(node, pools, claims, ledger) is None:
-                verdict = _Verdict(CANNOT_ALLOCATE)
-        except NodeError as error:
-            verdict = _Verdict(str(error))
-        except ClaimError as error:
-            verdict = _Verdict(str(error), fatal=True)
-        self._searched[name] = (state, verdict)
-        return verdict
+            is_served = allocate_on(node, pools, self._unserved(wanting, by_devices), ledger) is not None
+        except (NodeError, ClaimError) as error:
+            verdict = _Verdict(str(error), fatal=isinstance(error, ClaimError))
+            self._failed[pools.key, asked] = (state, verdict)
+            return verdict
+        ledger.note_search(pools, asked, state, is_served=is_served)
+        return _PASSES if is_served else _Verdict(CANNOT_ALLOCATE)
+
+    def _asked_for(self, wanting: tuple[ClaimKey, ...], by_devices: tuple[str, ...]) -> bytes:
+        """Return a key that is equal for claims that ask for the same devices in the same order."""
+        found = self._asked.get((wanting, by_devices))
+        if found is None:
+            claims = self._unserved(wanting, by_devices)
+            found = self._asked[wanting, by_devices] = exact_key(tuple(one.spec for one in claims))
+        return found
 
     def _by_devices(self, node: Node) -> list[str]:
         """Return the extended resources that only devices can be on a node."""

@@ -152,6 +152,9 @@ class Known:
         for row in range(start, min(start + FIRST_FIT_ROWS_ONE_BY_ONE, n)):
             if static[row] and not closed[row] and self.has_capacity(row):
                 return row
+        devices = next((one for one in self.judges if isinstance(one, DeviceJudge)), None)
+        if devices is not None:
+            return self._first_with_devices(devices, n, start, blocked)
         open_rows = self.evaluate(n, version) & ~blocked
         for first, last in ((start, n), (0, start)):
             if first < last:
@@ -159,6 +162,16 @@ class Known:
                 if open_rows[row]:
                     return row
         return -1
+
+    def _first_with_devices(self, devices: DeviceJudge, n: int, start: int, blocked: BoolVector) -> int:
+        """Return what ``first_fit`` does; devices, for which a node costs most, are looked for on as few as possible."""
+        open_rows = self.evaluate_alone(n) & ~blocked
+        for judge in self.judges:
+            if judge is not devices:
+                open_rows &= judge.nodes()
+        rows = np.flatnonzero(open_rows)
+        at = int(np.searchsorted(rows, start))
+        return devices.first(np.concatenate([rows[at:], rows[:at]]).tolist())
 
     def device_failure(self, n: int) -> str:
         """Return the error of the device search on the first of n rows that passes all else; empty for none."""
