@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from kubetide.nodes.consolidation.idle import upcoming_without_pods
 from kubetide.nodes.registry.backoff import is_backed_off
@@ -18,6 +20,7 @@ from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Duration, Instant, after, before, hours, minutes
+from kubetide.units.vectors import BoolVector
 
 _OVERLAP: Duration = minutes(5)
 """How long old and new nodes are both paid where no node of the group was seen to join; a drain is among it."""
@@ -32,6 +35,19 @@ class Target:
     template: Template
     price: float
     overlap: float
+
+
+def equal_stocks(
+    templates: Mapping[str, Template | None], groups: Iterable[str], targets: Sequence[Target]
+) -> dict[str, BoolVector]:
+    """Return, by group, which targets' new nodes have just as much of everything as its own."""
+    stocks = [dict(target.template.stock) for target in targets]
+    found = {}
+    for group in groups:
+        own = templates.get(group)
+        stock = None if own is None else dict(own.stock)
+        found[group] = np.array([one == stock for one in stocks], np.bool_)
+    return found
 
 
 class Purchases:

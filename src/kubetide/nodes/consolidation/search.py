@@ -6,7 +6,7 @@ the filters have the last word. Work is counted and not timed, so that a replay 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +28,7 @@ from kubetide.nodes.consolidation.keeping import kept_nodes
 from kubetide.nodes.consolidation.limits import limits_beside_moves
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.consolidation.overpriced import overpriced_nodes
-from kubetide.nodes.consolidation.purchases import Purchases, Target
+from kubetide.nodes.consolidation.purchases import Purchases, Target, equal_stocks
 from kubetide.nodes.facts.new_pods import as_new
 from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_up.tick import Tick
@@ -38,7 +38,6 @@ from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.units.time import Instant, between, hours
-from kubetide.units.vectors import BoolVector
 
 MOST_CANDIDATES = 1000
 """Most nodes that are looked at in one search: those whose removal is worth most for each eviction."""
@@ -378,7 +377,7 @@ class _Searching:
         groups = {target.group: at for at, target in enumerate(targets)}
         numbers = np.array([self._acceptance.number_of[target.group] for target in targets])
         among = np.zeros(len(self._acceptance.number_of), np.bool_)
-        same_stock = self._same_stock({one.group for one in some}, targets)
+        same_stock = equal_stocks(self._tick.templates, {one.group for one in some}, targets)
         for row, one in enumerate(some):
             allowed = fits[row]
             # A row of the matrix: what is changed here is changed there.
@@ -393,16 +392,6 @@ class _Searching:
             if name in rows and group in groups:
                 fits[rows[name], groups[group]] = False
         return fits
-
-    def _same_stock(self, groups: Iterable[str], targets: Sequence[Target]) -> dict[str, BoolVector]:
-        """Return, by group, which targets' new nodes have just as much of everything."""
-        stocks = [dict(target.template.stock) for target in targets]
-        found = {}
-        for group in groups:
-            own = self._tick.templates.get(group)
-            stock = None if own is None else dict(own.stock)
-            found[group] = np.array([one == stock for one in stocks], np.bool_)
-        return found
 
     def _classes_of(self, one: Candidate) -> dict[PodClass, None]:
         if one.name in self._visited:
