@@ -58,6 +58,16 @@ def test_an_hpa_needs_neither_controllers_nor_the_scheduler(out):
     assert not [name for name in unwanted if name in loaded]
 
 
+@pytest.mark.parametrize("command", ["status", "plan"])
+def test_installed_packages_are_not_searched_for_loops_of_this_one(out, command):
+    """Records of shipped loops alone are read without a look at what is installed."""
+    words = [command, "--out", str(out)]
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED.format(words=words)], capture_output=True, text=True, check=True
+    )
+    assert "importlib.metadata" not in run.stdout.split()
+
+
 def test_answers_are_the_same_without_an_index(out):
     """Every object of the run, with the index and without."""
 

@@ -85,6 +85,11 @@ def loop_names() -> tuple[str, ...]:
     return (*BUILT_IN, *_NAMED_ONLY, *plugin_names(PLUGINS.name))
 
 
+def is_loop(name: str) -> bool:
+    """Return whether there is a loop of that name; what other packages offer is looked up for names that are not shipped."""
+    return name in SHIPPED or name in plugin_names(PLUGINS.name)
+
+
 def expand_groups(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of loops, each once; group names are replaced by their loops."""
     return tuple(dict.fromkeys(loop for name in names for loop in _TOGETHER.get(name, (name,))))
@@ -96,7 +101,7 @@ def loop_entry(name: str) -> LoopEntry[Any]:
     if module is not None:
         entry: LoopEntry[Any] = import_module(module).ENTRY
         return entry
-    if name not in plugin_names(PLUGINS.name):
+    if not is_loop(name):
         raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(loop_names())}")
     try:
         return PLUGINS.load(name)[1]

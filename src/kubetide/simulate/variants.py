@@ -9,7 +9,15 @@ from typing import Any
 import msgspec
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
-from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
+from kubetide.loop import (
+    FlagError,
+    LoopEntry,
+    expand_groups,
+    is_loop,
+    loop_entries,
+    loop_names,
+    parse_flags,
+)
 from kubetide.simulate.outcome.summary import ServiceSummary, Summary
 from kubetide.simulate.outcome.table import Table, aligned, count, decimal, percent
 from kubetide.simulate.scenarios.build import Manifests, manifests_in
@@ -52,14 +60,14 @@ def check_variants(
         manifests: The objects of the scenario; None if not all could be read.
         custom: Kinds that these define.
     """
-    names = loop_names()
     for name, variant in scenario.variants.items():
         where = f"variants[{name}]"
         check.fits(dns1123_subdomain_errors(name), where, name)
         loops = expand_groups(scenario.loops if variant.loops is None else variant.loops)
         for loop in loops:
-            check.one_of(loop, names, f"{where}.loops", "loop")
-        entries = loop_entries(loop for loop in loops if loop in names)
+            if not is_loop(loop):
+                check.one_of(loop, loop_names(), f"{where}.loops", "loop")
+        entries = loop_entries(filter(is_loop, loops))
         for flag, value in variant.flags.items():
             try:
                 parse_flags({flag: value}, entries)

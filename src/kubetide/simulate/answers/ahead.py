@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubetide.loop import Coming, loop_entry, loop_names
+from kubetide.loop import Coming, is_loop, loop_entry
 from kubetide.objects.base import json_name
 from kubetide.runtime.recording.records import RecordError, recorded_loops
 from kubetide.simulate.answers.moments import Moments
@@ -48,7 +48,7 @@ def plan_ahead(run: Path | Moments, ahead: Duration, at: Moment | None = None) -
     loops: list[str] = []
     now = Instant(0)
     for name in recorded_loops(folder):
-        entry = loop_entry(name) if name in loop_names() else None
+        entry = loop_entry(name) if is_loop(name) else None
         if entry is None or entry.core is None or entry.outlook is None:
             continue
         with moments.state(name, at) as state:

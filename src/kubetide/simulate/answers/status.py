@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.loop import RECORDED, Cell, LoopEntry, Table, loop_entry, loop_names
+from kubetide.loop import RECORDED, Cell, LoopEntry, Table, is_loop, loop_entry
 from kubetide.objects.base import json_name
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.recording.folder import is_running
@@ -113,7 +113,7 @@ def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tu
     for name in recorded_loops(folder):
         if name in RECORDED:
             marks += _marks_until(moments, name, at)
-        if name not in loop_names():
+        if not is_loop(name):
             continue
         try:
             one, due, own, said = _loop(moments, loop_entry(name), at)

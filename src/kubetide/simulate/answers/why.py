@@ -20,7 +20,7 @@ from kubetide.loop import (
     Explainer,
     Explaining,
     explaining,
-    loop_names,
+    is_loop,
 )
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.recording.records import recorded_loops
@@ -279,7 +279,7 @@ def views_of(kind: str, folder: Path | None = None) -> tuple[str, ...]:
 def _others(folder: Path | None) -> list[str]:
     """Return the recorded loops beside those of this package that run by default."""
     recorded = () if folder is None else recorded_loops(folder)
-    return [name for name in recorded if name not in BUILT_IN and name in (*loop_names(), *RECORDED)]
+    return [name for name in recorded if name not in BUILT_IN and (name in RECORDED or is_loop(name))]
 
 
 def _loops(folder: Path | None) -> list[Explaining]:

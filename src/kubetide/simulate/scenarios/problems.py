@@ -76,9 +76,11 @@ class Checker:
         self.that(not errors, field, f"{text!r}: {'; '.join(errors)}")
 
     def one_of(self, value: str, known: tuple[str, ...], field: str, what: str) -> None:
+        if value in known:
+            return
         near = difflib.get_close_matches(value, known, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
-        self.that(value in known, field, f"unknown {what} `{value}`; {hint}")
+        self.that(False, field, f"unknown {what} `{value}`; {hint}")
 
     def add(self, text: str) -> None:
         """Add a message that already names its place."""

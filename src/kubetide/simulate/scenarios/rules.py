@@ -9,7 +9,15 @@ from typing import Any
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
 from kubetide.embedded.cloud import CATALOGUE, GROUP_LABEL
-from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
+from kubetide.loop import (
+    FlagError,
+    LoopEntry,
+    expand_groups,
+    is_loop,
+    loop_entries,
+    loop_names,
+    parse_flags,
+)
 from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
 from kubetide.objects.yaml_reading import Document
@@ -260,12 +268,10 @@ def _check_manifests(check: Checker, scenario: Scenario, base: Path, custom: Cus
 
 def _check_loops(check: Checker, scenario: Scenario) -> tuple[LoopEntry[Any], ...]:
     """Return the entries of the loops that there are."""
-    names = loop_names()
     for index, name in enumerate(scenario.loops):
-        check.one_of(
-            name, (*names, *(() if expand_groups([name]) == (name,) else (name,))), f"loops[{index}]", "loop"
-        )
-    return loop_entries(name for name in expand_groups(scenario.loops) if name in names)
+        if not all(map(is_loop, expand_groups([name]))):
+            check.one_of(name, loop_names(), f"loops[{index}]", "loop")
+    return loop_entries(filter(is_loop, expand_groups(scenario.loops)))
 
 
 def _check_flags(check: Checker, scenario: Scenario, entries: Sequence[LoopEntry[Any]]) -> None:
