@@ -17,8 +17,11 @@ the newest 4,096 keys.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from kubetide.objects.cluster import ObjectReference
 from kubetide.units.time import Duration, Instant, minutes, seconds
@@ -39,8 +42,7 @@ _Source = tuple[str, str, str, str, str]
 _Similar = tuple[_Source, Level, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """An event to be written.
 
     Attributes:
@@ -64,14 +66,12 @@ class _Group:
     messages: set[str] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class _Allowance:
+class _Allowance(msgspec.Struct):
     left: int
     since: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class SpamFilter:
+class SpamFilter(msgspec.Struct, frozen=True):
     """When there are too many events: the spam filter of client-go.
 
     Attributes:

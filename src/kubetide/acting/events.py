@@ -9,9 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from kubetide.acting.correlating import DEFAULT_SPAM_FILTER, Correlator, Level, SpamFilter, Written
 from kubetide.objects.base import Json
@@ -34,8 +35,7 @@ Event = tuple[ObjectReference, Level, str, str]
 """Object, level, reason and message."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(msgspec.Struct, frozen=True):
     """An event that is to be written."""
 
     about: ObjectReference

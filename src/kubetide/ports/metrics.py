@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -64,8 +63,7 @@ class MetricSource(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class PodValues:
+class PodValues(msgspec.Struct, frozen=True):
     """One custom metric of several pods, one row per pod.
 
     Attributes:

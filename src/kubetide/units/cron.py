@@ -13,11 +13,12 @@ that comes twice is followed twice.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from kubetide.units.time import Duration, Instant, TimeFormatError, parse_duration
 
@@ -120,8 +121,7 @@ def zone_of(name: str) -> tzinfo:
         raise CronError(f"unknown time zone {name}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """A fixed pause between two activations, in whole seconds."""
 
     pause: Duration
@@ -131,8 +131,7 @@ class Every:
         return Instant(after + self.pause - after % _NS)
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(msgspec.Struct, frozen=True):
     """Fields as bit sets; a field that was ``*`` or ``?`` carries the star bit, too.
 
     ``zone`` is what the schedule itself names; None leaves it to who asks. ``seconds`` is second 0 alone

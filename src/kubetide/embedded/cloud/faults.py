@@ -5,8 +5,9 @@ Whether a fault hits is drawn from (seed, what it would hit), so it depends on n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.seeds import unit_interval
@@ -17,8 +18,7 @@ Call = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """Between ``start`` and ``end`` (None: for ever); empty ``group`` and ``zone`` mean all of them."""
 
     start: Instant
@@ -41,8 +41,7 @@ class Window:
         return self.probability >= 1.0 or unit_interval(seed, *keys) < self.probability
 
 
-@dataclass(frozen=True)
-class CallFailure:
+class CallFailure(msgspec.Struct, frozen=True):
     """Calls that the cloud refuses."""
 
     window: Window
@@ -69,8 +68,7 @@ class CallFailure:
         )
 
 
-@dataclass(frozen=True)
-class CloudFaults:
+class CloudFaults(msgspec.Struct, frozen=True):
     """The schedule.
 
     Attributes:

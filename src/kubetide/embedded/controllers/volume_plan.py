@@ -7,8 +7,9 @@ provisioner makes volumes here, at once and of any size: what an external provis
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CLAIMS
@@ -33,22 +34,19 @@ _MIGRATED = {
 _ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-@dataclass(frozen=True)
-class Bind:
+class Bind(msgspec.Struct, frozen=True):
     """The claim gets a volume that is there."""
 
     volume: PersistentVolume
 
 
-@dataclass(frozen=True)
-class Provision:
+class Provision(msgspec.Struct, frozen=True):
     """A volume is to be made for the claim."""
 
     storage_class: StorageClass
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """The claim stays as it is; ``reason`` and ``message`` are of the event about it, empty for none."""
 
     reason: str = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from kubetide.embedded.draws import NO_DELAY, Between, Delay
 from kubetide.objects.pod import Pod
@@ -19,8 +20,7 @@ _WORK = Between(seconds(30), seconds(90))
 _STOP = Between(seconds(1), seconds(5))
 
 
-@dataclass(frozen=True)
-class PodTimes:
+class PodTimes(msgspec.Struct, frozen=True):
     """Distributions of the steps.
 
     Attributes:
@@ -43,8 +43,7 @@ class PodTimes:
 DEFAULT_TIMES = PodTimes()
 
 
-@dataclass(frozen=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """Pods that a kubelet takes on at or before ``until`` count as running and ready since ``since``.
 
     So a run can begin with a cluster that has been up for long.

@@ -7,9 +7,9 @@ rows that a metrics reader sees may have changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,8 +32,7 @@ _MOST: Final = {"cpu": 1 << 42, "memory": 1 << 53}
 """Milli-CPU and bytes that all sums here hold as whole numbers; a quantity may be far larger, and no machine has so much."""
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """What of a pod does not change with its status.
 
     Attributes:

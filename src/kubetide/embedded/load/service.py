@@ -21,8 +21,7 @@ class LoadError(KubetideError):
     """A service that cannot be modelled; the text names it, the field and the fix."""
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """Memory of a running container that its requests have no part in, in bytes, and bytes an hour."""
 
     base_memory_bytes: int
@@ -145,8 +144,7 @@ class ServiceStep(msgspec.Struct, frozen=True, eq=False):
     resources: ServiceResources | None = None
 
 
-@dataclass(frozen=True)
-class ServiceFacts:
+class ServiceFacts(msgspec.Struct, frozen=True):
     """The services' settings as columns, one entry a service."""
 
     cpu_milli_s: Float64Vector

@@ -7,7 +7,6 @@ one step into the next: what follows a step that leaves one is worked out anew, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -30,8 +29,7 @@ from kubetide.units.vectors import Float64Vector
 Float64Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(msgspec.Struct, frozen=True, eq=False):
     """Steps that follow one another, at least one.
 
     Attributes:

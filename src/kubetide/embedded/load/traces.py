@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import cos, pi
 from typing import ClassVar, Final, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -100,8 +101,7 @@ class SeriesTrace:
         return float(self.values[max(first, 0) : max(last, 0)].max(initial=0.0))
 
 
-@dataclass(frozen=True)
-class Burst:
+class Burst(msgspec.Struct, frozen=True):
     """A burst of each day: the load is multiplied by up to ``height``.
 
     Attributes:
@@ -188,8 +188,7 @@ def _noise(seed: int, sigma: float, name: str, minute: int) -> float:
     return max(0.0, normal(seed, 1.0, sigma, "daily", name, minute))
 
 
-@dataclass(frozen=True)
-class ConstantTrace:
+class ConstantTrace(msgspec.Struct, frozen=True):
     """The same requests/s for ever."""
 
     value: float

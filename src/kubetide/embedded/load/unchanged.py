@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +13,7 @@ from kubetide.embedded.load.service import ServiceFacts, ServiceResources
 from kubetide.units.vectors import Float64Vector
 
 
-@dataclass(frozen=True, eq=False)
-class Unchanged:
+class Unchanged(msgspec.Struct, frozen=True, eq=False):
     """Columns of pods, and sums by service.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
@@ -16,8 +17,7 @@ from kubetide.units.time import Duration, Instant, instant_of
 HPA = "horizontalpodautoscaler"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mode:
+class Mode(msgspec.Struct, frozen=True, kw_only=True):
     """How a kind is followed.
 
     Attributes:

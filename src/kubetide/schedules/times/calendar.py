@@ -14,6 +14,8 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from kubetide.units.cron import Spec
 from kubetide.units.time import Duration, Instant
 
@@ -123,8 +125,7 @@ class Days:
             day += timedelta(days=step)
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """Activations at a fixed interval, counted from ``start``, which is none itself."""
 
     start: Instant
@@ -165,8 +166,7 @@ class Every:
         return local_date(due // _NS, self.zone)
 
 
-@dataclass(frozen=True, slots=True)
-class Once:
+class Once(msgspec.Struct, frozen=True):
     """One activation at a wall-clock time of one date."""
 
     day: date

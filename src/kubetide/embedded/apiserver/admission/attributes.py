@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from kubetide.objects.base import Json
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
@@ -45,8 +47,7 @@ class View(NamedTuple):
     keep: Convert
 
 
-@dataclass(frozen=True, slots=True)
-class UserInfo:
+class UserInfo(msgspec.Struct, frozen=True):
     """Who asks, as it stands in a review."""
 
     name: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from kubetide.objects.webhooks import (
     MutatingWebhook,
@@ -19,8 +20,7 @@ from kubetide.units.selectors import Selector
 Configuration = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """Which requests a webhook is asked about; ``resources`` are pairs with the subresource."""
 
     operations: frozenset[str]
@@ -30,8 +30,7 @@ class Rule:
     scope: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(msgspec.Struct, frozen=True):
     """One webhook.
 
     Attributes:

@@ -6,9 +6,10 @@ Source: apimachinery v1.36, pkg/fields. Which fields a kind can be selected by i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +21,7 @@ class FieldSelectorError(ValueError):
     """A field selector that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTerm:
+class FieldTerm(msgspec.Struct, frozen=True):
     path: str
     equal: bool
     value: str
@@ -31,8 +31,7 @@ class FieldTerm:
         return f"{self.path}{'=' if self.equal else '!='}{escaped}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """A conjunction of comparisons of field paths with texts."""
 
     terms: tuple[FieldTerm, ...] = ()

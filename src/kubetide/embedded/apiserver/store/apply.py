@@ -10,8 +10,10 @@ Source: apimachinery v1.36, util/managedfields; structured-merge-diff v6, merge.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kubetide.embedded.apiserver.patches.merging import Shape
 from kubetide.embedded.apiserver.store.errors import apply_conflict
@@ -45,8 +47,7 @@ _NEVER_OWNED: tuple[Path, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Manager:
+class Manager(msgspec.Struct, frozen=True, order=True):
     """Who writes, and how: two of a name that write differently are two managers."""
 
     operation: str  # Apply sorts before Update, as in the list of entries
@@ -66,8 +67,7 @@ class Manager:
         return replace(self, api_version="") if self.operation == "Apply" else self
 
 
-@dataclass(frozen=True, slots=True)
-class _Owned:
+class _Owned(msgspec.Struct, frozen=True):
     manager: Manager
     fields: Paths
     time: str
@@ -76,8 +76,7 @@ class _Owned:
 _Owners = dict[Manager, _Owned]
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """What an apply makes of an object, before defaults, and how its owners are then written."""
 
     json: Json

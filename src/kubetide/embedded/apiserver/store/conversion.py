@@ -7,9 +7,9 @@ its version shows it. Source: API concepts, versions of one resource.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kubetide.embedded.apiserver.store import metadata
@@ -25,8 +25,7 @@ from kubetide.objects.kinds import HPAS_V1, Kind
 Handle = Callable[[Request], Response]
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """A version that is served beside the stored one, and the way there and back."""
 
     kind: Kind[Any]

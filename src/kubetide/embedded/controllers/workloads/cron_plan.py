@@ -6,8 +6,9 @@ Source: kube-controller-manager v1.36, pkg/controller/cronjob, utils.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
+
+import msgspec
 
 from kubetide.objects.batch import CronJob, Job, finished_as
 from kubetide.units.cron import Schedule
@@ -16,8 +17,7 @@ from kubetide.units.time import Instant, before, format_rfc3339, parse_rfc3339, 
 _MANY_MISSED = 100
 
 
-@dataclass(frozen=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """What the schedule says at one time.
 
     Attributes:

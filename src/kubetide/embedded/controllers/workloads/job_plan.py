@@ -10,7 +10,9 @@ Source: kube-controller-manager v1.36, job_controller.go, tracking with finalize
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kubetide.embedded.controllers.workloads.owned_pods import is_active, is_ready
 from kubetide.objects.batch import Job, JobStatus, UncountedTerminatedPods
@@ -24,8 +26,7 @@ _BURST = 500
 _MOST_UNCOUNTED = 500
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(msgspec.Struct, frozen=True):
     """What has become of a Job's pods.
 
     Attributes:
@@ -147,8 +148,7 @@ def index_of(pod: Pod) -> int | None:
 # ── how it ends ──
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """Why a Job ends: ``type`` is the condition that it will have."""
 
     type: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from kubetide.embedded.controllers.workloads.owned_pods import available_at, is_ready
 from kubetide.embedded.controllers.workloads.templates import scaled_value
@@ -41,8 +42,7 @@ class Delete(NamedTuple):
 Step = Create | Delete
 
 
-@dataclass(frozen=True)
-class Revisions:
+class Revisions(msgspec.Struct, frozen=True):
     """The names of the revision that the set is coming from and of the one it is going to."""
 
     current: str
