@@ -26,7 +26,10 @@ def test_a_node_that_a_booking_keeps_names_the_request():
     found = explain_node(held.state, "n2", held.now)
     assert found.sentence == f"It stays: BlockedByPod. C{text}."
     assert found.way_out == "delete that request if its pods are not to come"
-    assert found.goes == "when that booking is over and its pods fit on other nodes, and it has then been unneeded for 10m0s"
+    assert (
+        found.goes
+        == "when that booking is over and its pods fit on other nodes, and it has then been unneeded for 10m0s"
+    )
     assert "reserved: for 1 pod of ProvisioningRequest default/train, which count as used" in lines_of(
         held, "n2"
     )

@@ -394,9 +394,7 @@ class _Searching:
         return fits
 
     def _classes_of(self, one: Candidate) -> dict[PodClass, None]:
-        if one.name in self._visited:
-            return dict.fromkeys(map(classify_unbound, self._load(one)))
         found = self._classes.get(one.name)
-        if found is None:
+        if found is None or one.name in self._visited:
             found = self._classes[one.name] = dict.fromkeys(map(classify_unbound, self._load(one)))
         return found
