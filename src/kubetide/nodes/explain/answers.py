@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kubetide.nodes.explain.blockers import detail_of, fix_for
 from kubetide.nodes.explain.cluster_health import unhealthy_now, unhealthy_text
 from kubetide.nodes.explain.created_groups import takers_sentence
+from kubetide.nodes.explain.node_explanation import NodeExplanation
 from kubetide.nodes.explain.placed_pods import placed_sentence
 from kubetide.nodes.explain.prospects import (
     failures_sentence,
@@ -24,6 +25,7 @@ from kubetide.nodes.explain.prospects import (
     removal_sentence,
     unlooked_sentence,
 )
+from kubetide.nodes.explain.removal_trial import remaining_obstacle
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.reserved import BOOKED, is_booking, reserved_text
 from kubetide.nodes.explain.unready_nodes import unready_text
@@ -99,40 +101,6 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     no_candidates: str = ""
     way_out: str = ""
     room: str = ""
-
-
-class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a node stays or goes.
-
-    Attributes:
-        price_per_hour: What the node costs, and so what lifting the obstacle saves; None where it is not known.
-        way_out: What a person can do about the blocking pod, or about what else keeps the node; empty for nothing.
-        goes: When the node may go, in words; empty where that is not known.
-        failed: How often its removal has failed, when last and why, in words; empty for never.
-        filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
-        reserved: For whose pods, which are not there yet, capacity on it is reserved; empty for none.
-        consolidated: What consolidation does with it, what that saves and what it waits for; empty for nothing.
-        unready: Since when it is not ready and why, in words; empty while it is ready.
-    """
-
-    node: str
-    group: str
-    status: str
-    """deleting, unneeded, stays, or unknown."""
-    sentence: str
-    reason: str = ""
-    blocking_pod: str = ""
-    blocking_reason: str = ""
-    utilization: float | None = None
-    since: Instant | None = None
-    price_per_hour: float | None = None
-    way_out: str = ""
-    goes: str = ""
-    failed: str = ""
-    filled: str = ""
-    reserved: str = ""
-    consolidated: str = ""
-    unready: str = ""
 
 
 def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = False) -> PodExplanation:
@@ -246,13 +214,17 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     """Explain one node by the last evaluation and the deletions in flight. Raises KeyError for an unknown node."""
     found = _node(state, name, now)
     halt = unhealthy_now(state, now) if found.status != "deleting" else ""
+    way_out = fix_for(
+        BOOKED if is_booking(state, found.blocking_pod) else found.blocking_reason or found.reason
+    )
     return replace(
         found,
         sentence=f"{halt} {found.sentence}".lstrip(),
         price_per_hour=price_of(state, found.group),
-        way_out=fix_for(
-            BOOKED if is_booking(state, found.blocking_pod) else found.blocking_reason or found.reason
-        ),
+        way_out=way_out,
+        then=remaining_obstacle(state, name, found.reason, now, blocked=bool(found.blocking_pod))
+        if way_out
+        else None,
         goes=removal_sentence(state, name, found.reason, found.blocking_pod)
         if found.status != "deleting"
         else "",

@@ -9,8 +9,9 @@ from kubetide.nodes.core import NodesCore
 from kubetide.units.time import Instant, format_rfc3339
 
 if TYPE_CHECKING:
-    from kubetide.nodes.explain.answers import GroupVerdict, NodeExplanation, PodExplanation
+    from kubetide.nodes.explain.answers import GroupVerdict, PodExplanation
     from kubetide.nodes.explain.group_answers import GroupExplanation
+    from kubetide.nodes.explain.node_explanation import NodeExplanation
 
 # What explains one kind is loaded when that kind is asked about: an answer comes sooner.
 # ruff: noqa: PLC0415
@@ -104,7 +105,7 @@ def _node_lines(found: NodeExplanation) -> list[str]:
     if found.since is not None and found.status == "unneeded":
         lines.append(f"unneeded since {format_rfc3339(found.since)}")
     if found.way_out:
-        lines.append(f"way out: {found.way_out}")
+        lines.append(f"way out: {found.way_out}{_tried(found.then)}")
     if found.goes:
         lines.append(f"goes: {found.goes}")
     if found.filled:
@@ -112,12 +113,21 @@ def _node_lines(found: NodeExplanation) -> list[str]:
     if found.consolidated:
         lines.append(f"consolidation: {found.consolidated}")
     if found.price_per_hour is not None:
-        may_go = found.status in {"stays", "unneeded"} and found.reason != "NodeGroupMinSizeReached"
+        may_go = found.status == "unneeded" or (
+            found.then == "" and found.reason != "NodeGroupMinSizeReached"
+        )
         saves = "saves" if may_go else "costs"
         lines.append(
             f"{saves}: {found.price_per_hour:.4g} an hour{' when it goes' if saves == 'saves' else ''}"
         )
     return lines
+
+
+def _tried(then: str | None) -> str:
+    """Return what deciding again has found of a way out; empty where it was not tried."""
+    if then is None:
+        return ""
+    return f" (not enough alone: then {then})" if then else " (verified by deciding again)"
 
 
 def _group_lines(found: GroupExplanation) -> list[str]:
