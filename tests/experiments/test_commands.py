@@ -91,6 +91,24 @@ def test_what_if_without_a_change(shop):
     assert "--set or --patch" in result.output
 
 
+def test_what_if_compares_runs_over_the_same_time(shop, tmp_path):
+    """Start and duration hold for both runs; alone they change nothing, and the answer says so."""
+    alone = invoke("what-if", shop, "--set", "duration=1m")
+    assert alone.exit_code == 2
+    assert "both runs have duration=1m, as they are compared over the same time" in alone.output
+    out = tmp_path / "out"
+    times = ("--set", "duration=1m", "--set", "start=2026-03-03T00:00:00Z")
+    result = invoke("what-if", shop, *times, "--set", "hpa/web.target=30", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert (
+        "what if hpa/web.target=30\n\nboth runs have duration=1m, start=2026-03-03T00:00:00Z\n"
+        in result.output
+    )
+    read = [json.loads((out / run / "summary.json").read_text()) for run in ("as-it-is", "changed")]
+    assert read[0]["hours"] == read[1]["hours"] == 0.0167
+    assert read[0]["start"] == read[1]["start"]
+
+
 @pytest.mark.slow
 def test_policies_hold_and_fail(shop, tmp_path):
     """Each expectation is reported; what fails says when and why; the XML holds the same; the exit status is 1."""

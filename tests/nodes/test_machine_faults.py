@@ -13,6 +13,7 @@ from tests.nodes.frozen import (
 )
 
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, IncreaseSize, Outcome
+from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.reasons import ACTIONS
 from kubetide.ports.cloud import Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
@@ -156,3 +157,5 @@ def test_nodes_that_did_not_help_are_not_bought_again():
     left = [one for one in world.reasons if one.code == "LeftPending"]
     assert [(one.subject, one.fields["pods"]) for one in left] == [("g", 1)]
     assert world.increases(at=minutes(10)) == {"g": 1}
+    said = explain_pod(world.state, ("default", "a"), world.now).sentence
+    assert said.endswith("; 1 time before, its nodes have come and left pods like this one waiting.")

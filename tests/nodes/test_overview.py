@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import World, group, node, pod
 from tests.nodes.requests import TEMPLATES, buffer, pod_template, provisioned, request, world
@@ -52,15 +53,44 @@ def test_an_unneeded_node_of_the_minimum_does_not_go_by_time():
     assert (found.way_out, found.goes) == ("lower the group's minimum at the cloud", "")
 
 
-def test_pods_beyond_the_explained_ones_name_the_question():
-    """The page explains three workloads; of the others it has the command that answers."""
-    world = World(pods=[pod(f"p{at}", cpu="64", of=f"w{at}") for at in range(5)], groups=[group("g")])
+@pytest.mark.parametrize(("others", "explained"), [(0, 5), (2_000, 3)], ids=["small", "large"])
+def test_pods_beyond_the_explained_ones_name_the_question(others, explained):
+    """In a large cluster the page explains three workloads; of the others it says so, and has the command that answers."""
+    world = World(
+        pods=[
+            *(pod(f"p{at}", cpu="64", of=f"w{at}") for at in range(5)),
+            *(pod(f"q{at}", node="n1", cpu="1m") for at in range(others)),
+        ],
+        groups=[group("g")],
+    )
     world.tick()
     rows = tables(world)["waiting pods"]
-    assert all(row[2].startswith("No group takes it.") for row in rows[:3])
-    assert [row[2:] for row in rows[3:]] == [
-        ("not looked at on this page", f"ask: kubetide explain pod default/{name}") for name in ("p3", "p4")
+    assert all(row[2].startswith("No group takes it.") for row in rows[:explained])
+    why = "not asked, as each answer takes decisions of its own: this page has the first 3"
+    assert [row[2:] for row in rows[explained:]] == [
+        (why, f"ask: kubetide explain pod default/p{at}") for at in range(explained, 5)
     ]
+
+
+def test_a_stateful_set_that_waits_for_the_end_of_a_pod_is_named():
+    """No pod waits for a node then, yet one is missing until its lost node is back or removed."""
+    lost = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-03-02T07:30:00Z"}
+    deleted = {"metadata": {"deletionTimestamp": "2026-03-02T07:35:30Z"}}
+    world = World(
+        nodes=[node("n1", status={"conditions": [lost]}), node("n2")],
+        pods=[
+            pod("db-0", node="n1", of="db", kind="StatefulSet", **deleted),
+            pod("db-1", node="n2", of="db", kind="StatefulSet", **deleted),
+            pod("web-a", node="n1", **deleted),
+        ],
+        groups=[group("g", nodes=["n1", "n2"])],
+    )
+    world.tick()
+    (said,) = sentences(world)
+    assert said.startswith(
+        "1 pod of StatefulSets should have ended, but the node is lost: default/db-0 on node n1. "
+    )
+    assert said.endswith("only once the node is back or removed: delete the node if its machine is off.")
 
 
 def test_requests_that_failed_or_wait_are_listed():

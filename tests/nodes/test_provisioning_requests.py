@@ -216,5 +216,22 @@ def test_explain_shows_the_state_of_a_request():
         "The request found no capacity at 2026-03-02T08:00:00Z; it is tried again from 2026-03-02T08:01:00Z on."
     )
     assert "pods of big: 30, 1 of them fit now" in lines
-    assert "  group g: no, its limits leave new nodes for 9 of the 29 pods" in lines
+    assert "  group g: no, its maximum of 10 leaves new nodes for 9 of the 29 pods" in lines
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit", "pods"),
+    [
+        ({"max_nodes_per_scaleup": 4}, "--max-nodes-per-scaleup=4", 4),
+        ({"max_nodes_total": 6}, "--max-nodes-total=6", 5),
+    ],
+)
+def test_explain_names_the_limit_that_leaves_a_request_only_a_part(settings, limit, pods):
+    """It is the limit that is reached first."""
+    asked = request("gang", ("big", 30), kind=ATOMIC)
+    held = world(requests=[asked], templates=TEMPLATES, **settings)
+    held.tick()
+    held.state.end_tick()
+    lines = explain_request(held.state, ("default", "gang"), after(START, seconds(5)))
+    assert f"  group g: no, {limit} leaves new nodes for {pods} of the 29 pods" in lines
     assert retry_time(held.state, held.state.capacity.requests[0]) == minutes(1)

@@ -54,6 +54,9 @@ def test_the_plan_says_what_is_to_come_and_why(ramps):
     asked = CliRunner().invoke(cli, ["plan", "--out", out, "--at", "08:05", "-o", "json"]).output
     plan = msgspec.json.decode(asked)
     assert [one["loop"] for one in plan["entries"]] == ["nodes", "schedules"]
+    for form in ("table", "text"):
+        said = CliRunner().invoke(cli, ["plan", "--out", out, "--at", "08:05", "-o", form]).output
+        assert said.splitlines() == text
     none = CliRunner().invoke(cli, ["plan", "--out", out, "--at", "08:05", "--ahead", "5m"]).output
     assert "nothing is foreseen by horizontal, nodes, schedules" in none
 

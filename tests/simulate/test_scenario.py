@@ -177,6 +177,7 @@ CONTENT = [
     ("duration", "ten", "duration", "'ten' is not a duration such as 10s or 1h30m"),
     ("duration", "0s", "duration", "greater than 0"),
     ("step", "0s", "step", "greater than 0"),
+    ("step", "1us", "step", "steps of 10m, and a run has at most 50000000; raise it"),
     ("warmUp", "-1m", "warmUp", "0 or more"),
     ("pods/ready", "8s-2s", "pods.ready", "smaller duration first"),
     ("pods/ready", "soon", "pods.ready", "a range such as 2s-8s"),
@@ -417,6 +418,17 @@ def test_a_malformed_manifest_is_reported_with_its_line_in_the_scenario(tmp_path
     number = int(line.removeprefix(f"manifests[0]: {path}:").split(":")[0])
     named = path.read_text().splitlines()[number - 1]
     assert named.strip().split(":")[0].lstrip("- ") in new + " requests metadata"
+
+
+def test_more_pods_than_a_run_can_hold_are_refused(tmp_path):
+    """A slip in a number of replicas is named before it fills the memory."""
+    path = written(tmp_path, {"manifests": REMOVED})
+    block = "".join(
+        f"    {line}\n" for line in DEPLOYMENT.replace("replicas: 1", "replicas: 2147483647").splitlines()
+    )
+    path.write_text(f"{path.read_text()}manifests:\n  - |\n{block}")
+    problem = "Deployment default/web: replicas: 2147483647 pods, and one object may have 1000000 in a run; lower it"
+    assert any(line.endswith(problem) for line in refused(path))
 
 
 def test_a_manifest_file_that_is_missing_or_no_text_is_reported(tmp_path):

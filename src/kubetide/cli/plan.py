@@ -8,14 +8,13 @@ import click
 
 from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
+from kubetide.cli.common.structured import TABLE, output_option, structured
 
 
 @click.command("plan")
 @click.option("--ahead", default="1h", show_default=True, metavar="DURATION", help="How far to look ahead.")
 @at_option()
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
-)
+@output_option()
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -34,7 +33,6 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
       kubetide plan --ahead 12h --at 08:00
     """  # noqa: D301  click marks paragraphs with the character, not with two
     keep_numpy_single_threaded()
-    from kubetide.cli.common.structured import structured
     from kubetide.simulate.answers.ahead import plan_ahead, plan_text
     from kubetide.units.time import TimeFormatError, parse_duration
 
@@ -45,4 +43,4 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
     if length <= 0:
         raise click.BadParameter(f"{ahead!r} is not above 0", param_hint="--ahead")
     found = plan_ahead(out, length, moment_at(at, out))
-    click.echo(plan_text(found, length) if output == "text" else structured(found, output))
+    click.echo(plan_text(found, length) if output == TABLE else structured(found, output))

@@ -45,7 +45,7 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     """Run SCENARIO unchanged and with changes, on one seed, and print both side by side.
 
     SCENARIO is a file or the name of a shipped example. Both runs are the loops of production on the embedded
-    cluster. Writes into --out:
+    cluster, over the same time: --set start=... and duration=... hold for both. Writes into --out:
 
     \b
       what-if.html   both runs under one cursor, their figures, and the first decision that differs
@@ -63,7 +63,7 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     from kubetide.cli.common.offered_commands import commands_with_folder
     from kubetide.cli.common.output import tell_broken
     from kubetide.experiments.capture.score import error_bar
-    from kubetide.experiments.changes import with_changes
+    from kubetide.experiments.changes import TIMES, named_in, with_changes
     from kubetide.experiments.figures import comparison_table, figures
     from kubetide.experiments.page import SIDES
     from kubetide.simulate.outcome.decisions import decision_line, time_of_day
@@ -75,13 +75,23 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     if not sets and not patches:
         raise click.UsageError("nothing is changed: name what to change with --set or --patch")
     scenario = scenario_path(scenario)
+    of_both = [one for one in sets if named_in(one) in TIMES]
     loaded = load_scenario(scenario)
+    if of_both:
+        loaded = with_changes(scenario, loaded, sets=of_both, patches=())
     changed = with_changes(scenario, loaded, sets=sets, patches=patches)
-    changes = [*sets, *(f"patch {path.name}" for path in patches)]
+    if len(of_both) == len(sets) and not patches:
+        raise click.UsageError(
+            f"both runs have {' and '.join(of_both)}, as they are compared over the same time: "
+            "name what else to change"
+        )
+    changes = [*(one for one in sets if one not in of_both), *(f"patch {path.name}" for path in patches)]
     before, after, differs = run_both(
         (loaded, changed), base=scenario.parent, out=out, seed=seed, changes=changes
     )
     click.echo(f"{printable(loaded.name)}   what if {', '.join(map(printable, changes))}\n")
+    if of_both:
+        click.echo(f"both runs have {', '.join(map(printable, of_both))}\n")
     click.echo(aligned(comparison_table(figures(before.summary, after.summary))))
     notices = [
         (*unserved_in(one, scenario.parent), *result.summary.notices)

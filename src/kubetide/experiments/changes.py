@@ -35,6 +35,14 @@ _PARTS: Final = {"group": "nodeGroups", "service": "services", "type": "instance
 _NEVER_SET: Final = ("manifests", "nodeGroups", "services", "instanceTypes", "flags", "name", "show")
 """Fields of a scenario that are changed by their members, or that change nothing."""
 
+TIMES: Final = ("start", "duration")
+"""Fields that say which time is played: runs that differ in them cannot be compared."""
+
+
+def named_in(text: str) -> str:
+    """Return what ``NAME=VALUE`` changes."""
+    return text.partition("=")[0].strip()
+
 
 def with_changes(path: Path, scenario: Scenario, *, sets: Sequence[str], patches: Sequence[Path]) -> Scenario:
     """Return the scenario with the patches applied, and then the settings, each in its order.

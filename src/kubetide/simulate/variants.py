@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -95,48 +95,55 @@ def _own_manifests(
     return found
 
 
-def variants_table(summaries: Mapping[str, Summary]) -> str:
-    """Return one line per variant, in order, as aligned text."""
-    return aligned(
-        Table(
-            columns=(
-                "variant",
-                "OOM kills",
-                "evictions",
-                "resizes",
-                "rescales",
-                "turns",
-                "CPU slack",
-                "memory slack",
-                "throttled",
-                "SLO min",
-                "unserved",
-                "cost",
-            ),
-            rows=tuple((name, *_cells(summary)) for name, summary in summaries.items()),
-        )
-    )
-
-
-def _cells(summary: Summary) -> tuple[str, ...]:
-    services = summary.services
-    requests = sum(one.requests for one in services)
-    unserved = sum(one.requests * one.unserved_share for one in services)
-    return (
-        count(sum(one.oom_kills for one in services)),
-        count(summary.vpa_evictions),
-        count(summary.resizes),
-        count(sum(one.rescales for one in services)),
-        count(sum(one.turns for one in services)),
-        percent(_mean(services, "cpu_slack"), 1),
-        percent(_mean(services, "memory_slack"), 1),
-        percent(_mean(services, "throttled_share"), 2),
-        count(sum(one.slo_minutes_lost for one in services)),
-        percent(unserved / requests if requests else 0.0, 2),
-        decimal(summary.cost, 2),
-    )
-
-
 def _mean(services: tuple[ServiceSummary, ...], share: str) -> float:
     """Return the mean over the services; each counts the same, whatever its size."""
     return sum(getattr(one, share) for one in services) / len(services) if services else 0.0
+
+
+def _unserved(services: tuple[ServiceSummary, ...]) -> float:
+    requests = sum(one.requests for one in services)
+    return sum(one.requests * one.unserved_share for one in services) / requests if requests else 0.0
+
+
+_Column = Callable[[Summary], str]
+
+_OF_VPA: Final[Mapping[str, _Column]] = {
+    "evictions": lambda one: count(one.vpa_evictions),
+    "resizes": lambda one: count(one.resizes),
+}
+_OF_SERVICES: Final[Mapping[str, _Column]] = {
+    "OOM kills": lambda one: count(sum(service.oom_kills for service in one.services)),
+    **_OF_VPA,
+    "rescales": lambda one: count(sum(service.rescales for service in one.services)),
+    "turns": lambda one: count(sum(service.turns for service in one.services)),
+    "CPU slack": lambda one: percent(_mean(one.services, "cpu_slack"), 1),
+    "memory slack": lambda one: percent(_mean(one.services, "memory_slack"), 1),
+    "throttled": lambda one: percent(_mean(one.services, "throttled_share"), 2),
+    "SLO min": lambda one: count(sum(service.slo_minutes_lost for service in one.services)),
+    "unserved": lambda one: percent(_unserved(one.services), 2),
+}
+_OF_WAITS: Final[Mapping[str, _Column]] = {
+    "median wait, s": lambda one: decimal(one.wait_p50_s, 1),
+    "p95 wait, s": lambda one: decimal(one.wait_p95_s, 1),
+    "longest wait, s": lambda one: decimal(one.wait_max_s, 1),
+    "left waiting": lambda one: count(one.left_pending),
+}
+_OF_NODES: Final[Mapping[str, _Column]] = {
+    "nodes bought": lambda one: count(one.nodes_added),
+    "cost": lambda one: decimal(one.cost, 2),
+}
+
+
+def variants_table(summaries: Mapping[str, Summary]) -> str:
+    """Return one line per variant, in order, as aligned text; figures that no variant has are left out."""
+    played = summaries.values()
+    columns: dict[str, _Column] = {}
+    if any(one.services for one in played):
+        columns |= _OF_SERVICES
+    elif any(one.vpa_evictions or one.resizes for one in played):
+        columns |= _OF_VPA
+    if any(one.wait_max_s or one.left_pending for one in played):
+        columns |= _OF_WAITS
+    columns |= _OF_NODES
+    rows = ((name, *(cell(one) for cell in columns.values())) for name, one in summaries.items())
+    return aligned(Table(columns=("variant", *columns), rows=tuple(rows)))

@@ -29,7 +29,7 @@ from kubetide.nodes.explain.removal_trial import remaining_obstacle
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.reserved import BOOKED, is_booking, reserved_text
 from kubetide.nodes.explain.unready_nodes import unready_text
-from kubetide.nodes.explain.waiting.awaited_node import nominated_sentence, upcoming_text
+from kubetide.nodes.explain.waiting.awaited_node import in_vain_text, nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
 from kubetide.nodes.explain.waiting.movable_pods import room_text
@@ -158,7 +158,7 @@ def _fits(state: State, tick: Tick, key: Key, now: Instant) -> PodExplanation | 
             sentence = (
                 f"It fits on node {node}: the scheduler binds it there when it looks at the pod again."
                 if upcoming is None
-                else f"It waits for a node of group {upcoming} that is on its way: {upcoming_text(state, tick.view.groups[upcoming], now)}."
+                else f"It waits for a node of group {upcoming} that is on its way: {upcoming_text(state, tick.view.groups[upcoming], now)}{in_vain_text(state, upcoming, placed)}."
             )
             return PodExplanation(
                 namespace=namespace,

@@ -9,6 +9,7 @@ from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.capacity_overview import capacity_tables
 from kubetide.nodes.explain.cluster_health import unhealthy_text
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
+from kubetide.nodes.explain.placed_pods import lingering_sentence
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.explain.reserved import blocker_text
 from kubetide.nodes.facts.pods import is_unschedulable
@@ -31,8 +32,11 @@ from kubetide.units.time import (
     whole_seconds,
 )
 
-_MOST_EXPLAINED = 3
-"""Workloads whose waiting pods are explained: each takes a decision on a copy of the state."""
+_MOST_EXPLAINED, _FEW_EXPLAINED = 20, 3
+"""Workloads whose waiting pods are explained: each takes decisions on a copy of the state, so in a large cluster they are few."""
+
+_LARGE = 2_000
+"""Pods of a cluster in which a copy takes long."""
 
 
 def _tables(core: NodesCore, now: Instant) -> tuple[Table, ...]:
@@ -106,15 +110,17 @@ def _waiting(state: State, now: Instant) -> Table:
             owner = controller_of(pod.metadata)
             alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
     rows: list[tuple[Cell, ...]] = []
+    most = _MOST_EXPLAINED if len(state.pods) < _LARGE else _FEW_EXPLAINED
     for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
-        why = "not looked at on this page"
-        if index < _MOST_EXPLAINED:
+        why = f"not asked, as each answer takes decisions of its own: this page has the first {most}"
+        if index < most:
             why = explain_equivalent_pods(state, [(namespace, name) for name in pods], now).sentence
         # Of pods of one workload the last one has the most before it.
         ask = f"ask: kubetide explain pod {namespace}/{pods[-1]}"
         rows.append((f"{namespace}/{owner_name}", len(pods), why, ask))
     columns = ("pods of", "count", "why", "more")
-    return Table("waiting pods", columns, tuple(rows), _waiting_sentence(waiting, now))
+    sentence = " ".join(filter(None, (_waiting_sentence(waiting, now), lingering_sentence(state, now))))
+    return Table("waiting pods", columns, tuple(rows), sentence)
 
 
 def _waiting_sentence(pods: Sequence[Pod], now: Instant) -> str:

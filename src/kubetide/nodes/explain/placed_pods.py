@@ -6,6 +6,10 @@ from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.state import State
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
+from kubetide.units.lists import listed
+from kubetide.units.time import Instant, instant_of
+
+_MOST_NAMED = 3
 
 
 def placed_sentence(state: State, pod: Pod) -> str:
@@ -34,3 +38,26 @@ def _deletion(pod: Pod, ends: str = "") -> str:
     owner = controller_of(pod.metadata)
     again = "; its StatefulSet makes it again only then" if owner and owner.kind == "StatefulSet" else ""
     return f" It was to end by {until}, and {ends}{again}."
+
+
+def lingering_sentence(state: State, now: Instant) -> str:
+    """Return which pods of StatefulSets should have ended and stay on lost nodes; empty for none.
+
+    No pod takes the place of such a one, and none waits for a node.
+    """
+    found = []
+    for (namespace, name), pod in sorted(state.pods.items()):
+        owner, until = controller_of(pod.metadata), instant_of(pod.metadata.deletion_timestamp)
+        if owner is None or owner.kind != "StatefulSet" or until is None or until >= now:
+            continue
+        node = pod.spec.node_name
+        if node and (node not in state.nodes or state.health(node).unready):
+            found.append(f"{namespace}/{name} on node {node}")
+    if not found:
+        return ""
+    pods = "1 pod" if len(found) == 1 else f"{len(found)} pods"
+    again = "makes it" if len(found) == 1 else "makes them"
+    return (
+        f"{pods} of StatefulSets should have ended, but the node is lost: {listed(found, _MOST_NAMED)}. The StatefulSet "
+        f"{again} again only once the node is back or removed: delete the node if its machine is off."
+    )

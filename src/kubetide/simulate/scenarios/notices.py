@@ -46,6 +46,12 @@ _DEVICE_REFERENCES: dict[Kind[Any], str] = {
 _SCALABLE = (DEPLOYMENTS.kind, REPLICA_SETS.kind, STATEFUL_SETS.kind)
 _WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
 
+_PODS_OF = {**dict.fromkeys(_SCALABLE, "replicas"), JOBS.kind: "parallelism"}
+"""The field that says how many pods an object has, by kind."""
+
+_MOST_PODS = 1_000_000
+"""Of one object in a run: more fill the memory of most machines before the first decision."""
+
 
 def notices_of(
     manifests: Manifests, skipped: Sequence[str] = (), *, calls_webhooks: bool = False
@@ -199,11 +205,20 @@ def _of_hpas(manifests: Manifests) -> Iterator[str]:
 
 
 def problems_in(manifests: Manifests) -> list[str]:
-    """Return a sentence for each object that stands twice, and each HPA without its target."""
+    """Return a sentence for each object that stands twice, each HPA without its target, and each that asks for too many pods."""
     return [
         *(f"{name} stands twice; give each object its own name" for name in duplicates_in(manifests)),
         *(f"HorizontalPodAutoscaler {name}: {problem}" for name, problem in targets_missing(manifests)),
+        *_too_many_pods(manifests),
     ]
+
+
+def _too_many_pods(manifests: Manifests) -> Iterator[str]:
+    for kind, json in manifests:
+        field = _PODS_OF.get(kind.kind)
+        pods = (json.get("spec") or {}).get(field) if field else None
+        if isinstance(pods, int) and pods > _MOST_PODS:
+            yield f"{kind.kind} {_name(json)}: {field}: {pods} pods, and one object may have {_MOST_PODS} in a run; lower it"
 
 
 def duplicates_in(manifests: Manifests) -> Iterator[str]:

@@ -58,6 +58,8 @@ _LONGEST_LABEL = 63
 _LONGEST_NAME = _LONGEST_LABEL - len("-xxxxx")
 """Of a group: a node's name, which is a label of the node, adds a suffix to it."""
 _LABELS_OF_THE_RUN = (GROUP_LABEL, "kubernetes.io/hostname")
+_MOST_STEPS = 50_000_000
+"""Of a run: a year in steps of a second has fewer."""
 _WITHOUT_GROUP = ("api-error", "watch-expiry")
 
 
@@ -75,6 +77,13 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
         "step",
         f"{scenario.step} is longer than the run, {scenario.duration}; lower it",
     )
+    if duration and step and step > 0 and duration <= CENTURY:
+        steps = duration // step
+        check.that(
+            steps <= _MOST_STEPS,
+            "step",
+            f"{scenario.step} makes {steps} steps of {scenario.duration}, and a run has at most {_MOST_STEPS}; raise it",
+        )
     check.duration(scenario.warm_up, "warmUp")
     for field in ("image_pull", "start", "ready", "stop"):
         check.parses(parse_range, getattr(scenario.pods, field), f"pods.{json_name(field)}")

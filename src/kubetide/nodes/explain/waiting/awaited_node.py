@@ -8,10 +8,11 @@ from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.registry.arrivals import expected_arrival
 from kubetide.nodes.registry.late_nodes import late_text
 from kubetide.nodes.registry.view import GroupView
+from kubetide.nodes.scale_up.pending.pods import kind_of
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
-from kubetide.units.lists import listed
+from kubetide.units.lists import counted, listed
 from kubetide.units.time import Instant, format_duration, format_rfc3339
 
 _MOST_NAMES = 3
@@ -40,6 +41,14 @@ def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
     parts += filter(None, [_failed_before(state, view.group.id)])
     parts += [_starting_text(state, name) for name in view.counts.not_started[:_MOST_NAMES]]
     return "; ".join(parts)
+
+
+def in_vain_text(state: State, group_id: str, pod: Pod) -> str:
+    """Return how often nodes of the group have come and left pods like this one waiting, behind a semicolon; empty for never."""
+    found = state.memory.useless.get(f"{group_id} {kind_of(pod)}")
+    if found is None:
+        return ""
+    return f"; {counted(found.times, 'time')} before, its nodes have come and left pods like this one waiting"
 
 
 def _failed_before(state: State, group_id: str) -> str:

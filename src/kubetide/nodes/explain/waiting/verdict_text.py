@@ -59,9 +59,31 @@ def verdict_text(state: State, tick: Tick, group: str, headroom: Headroom, now: 
     option = next((one for one in tick.options if one.group.id == group), None)
     taken, total = 0 if option is None else len(option.pods), len(tick.demand.pods)
     if option is None or taken < total:
-        return f"no, its limits leave new nodes for {taken} of the {total} pods"
+        return f"no, {_bound_text(state, tick, group, option)} for {taken} of the {total} pods"
     limit = _limit_text(state, option, headroom, now)
     return f"no, {limit}" if limit else TAKES_THEM
+
+
+def _bound_text(state: State, tick: Tick, group: str, option: Option | None) -> str:
+    """Return what leaves new nodes for a part of the pods: a limit on their number, else rules among the pods."""
+    settings, nodes = state.settings, 0 if option is None else option.nodes
+    growing = [group_of(state, tick, one) for one in (group, *(option.similar if option else ()))]
+    maximum = sum(one.max_size for one in growing)
+    shared = " with similar groups" if len(growing) > 1 else ""
+    bounds = [
+        (
+            sum(max(0, one.max_size - one.target_size) for one in growing),
+            f"its maximum of {maximum}{shared}",
+        )
+    ]
+    if settings.max_nodes_per_scaleup > 0:
+        limit = settings.max_nodes_per_scaleup
+        bounds.append((limit, f"--max-nodes-per-scaleup={limit}"))
+    if settings.max_nodes_total:
+        limit = settings.max_nodes_total
+        bounds.append((max(0, limit - len(state.snapshot)), f"--max-nodes-total={limit}"))
+    most, text = min(bounds)
+    return f"{text} leaves new nodes" if nodes >= most else "its new nodes have places"
 
 
 def _limit_text(state: State, option: Option, headroom: Headroom, now: Instant) -> str:
