@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -17,14 +18,17 @@ from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.cli.main import cli
 from kubetide.cli.screens.top_text import screen_text, trend_text
+from kubetide.cli.screens.top_view import drawn
 from kubetide.loop import Table
 from kubetide.runtime.recording.record_writer import RecordWriter
 from kubetide.runtime.recording.records import read_records
 from kubetide.simulate.answers.run_screen import Fact, RecordsTop, Said, Screen, by_need
+from kubetide.simulate.answers.status import ALL_WELL
 from kubetide.simulate.run import run_simulation
 
 PATIENCE_S = 60
@@ -38,10 +42,10 @@ ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
 class Terminal:
     """The output of a program on a terminal of 110 by 40."""
 
-    def __init__(self, command):
+    def __init__(self, command, term="xterm"):
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 110, 0, 0))
-        environment = {**os.environ, "TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
+        environment = {**os.environ, "TERM": term, "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
         for name in ("NO_COLOR", "COLUMNS", "LINES"):
             environment.pop(name, None)
         self.process = subprocess.Popen(
@@ -70,10 +74,10 @@ class Terminal:
             self.text += data.decode(errors="replace")
         return plain(self.text[since:])
 
-    def end(self):
-        """Press Ctrl-C; returns the exit status and what was written then."""
+    def end(self, number=signal.SIGINT):
+        """Press Ctrl-C, or send another signal; returns the exit status and what was written then."""
         since = len(self.text)
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(number)
         killer = threading.Timer(PATIENCE_S, self.process.kill)
         killer.start()
         try:
@@ -91,8 +95,8 @@ def plain(text):
 
 
 @contextmanager
-def terminal(*command):
-    one = Terminal(command)
+def terminal(*command, term="xterm"):
+    one = Terminal(command, term)
     try:
         yield one
     finally:
@@ -134,6 +138,23 @@ def test_it_takes_the_terminal_and_gives_it_back(folder):
         assert "nodes ready 1" in text
         status, rest = one.end()
     assert (status, LEFT in rest) == (0, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_it_gives_the_terminal_back_whatever_ends_it(folder, number):
+    """`timeout 60 kubetide top` leaves no screen without a cursor behind."""
+    with terminal("top", "--out", str(folder)) as one:
+        one.read_until("Last decisions", "scaled from")
+        status, rest = one.end(number)
+    assert (status, LEFT in rest) == (0, True)
+
+
+def test_a_terminal_that_cannot_clear_itself_gets_plain_pages(folder):
+    """TERM=dumb means that escape sequences would be printed as they are."""
+    with terminal("top", "--out", str(folder), term="dumb") as one:
+        one.read_until("last decisions", "scaled from")
+        one.end()
+    assert "\x1b" not in one.text
 
 
 def test_it_follows_a_run(folder, tmp_path):
@@ -225,6 +246,16 @@ def test_names_cannot_speak_to_the_terminal():
     )
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line.startswith("evil")]
+
+
+def test_that_all_is_well_is_not_shown_as_a_warning():
+    """What a person must look at is red; that there is nothing is not."""
+    for note, colour in ((ALL_WELL, "32"), ("1 pod waits for a node.", "31")):
+        console = Console(
+            force_terminal=True, color_system="standard", width=80, height=20, file=io.StringIO()
+        )
+        console.print(drawn(Screen("run", "live", "", (), (), (), (note,)), 20))
+        assert f"\x1b[{colour}m {note}" in console.file.getvalue()
 
 
 def test_a_trend_is_as_high_as_its_greatest():

@@ -88,12 +88,13 @@ OF_HPA = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "na
         ),
         (
             [
+                hpa(),
                 {
                     "apiVersion": "keda.sh/v1alpha1",
                     "kind": "ScaledObject",
                     "metadata": {"name": "q"},
                     "spec": {"scaleTargetRef": {"name": "web"}},
-                }
+                },
             ],
             "ScaledObject q: cooldownPeriod",
         ),

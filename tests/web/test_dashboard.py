@@ -202,7 +202,7 @@ def test_pages_use_the_servers_clock():
         (["--listen", "0.0.0.0:0"], "name a file with a token"),
         (["--listen", "nowhere"], "is not an address"),
         (["--out", "{tmp}/none"], "no records under"),
-        (["--token-file", "{tmp}/none"], "cannot be read"),
+        (["--token-file", "{tmp}/none"], "/none cannot be read: No such file or directory; "),
     ],
 )
 def test_wrong_flags(folder, tmp_path, arguments, reported):

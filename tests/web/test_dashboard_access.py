@@ -18,7 +18,9 @@ def test_nobody_looks_without_the_token(folder):
     """Pages and API require the token; the one of the address goes into a cookie and out of the address."""
     paths = ("/", f"{API}/span", "/app.js", f"/?token={TOKEN}x")
     assert [status for status, _, _ in asked(folder, *paths, headers={})] == [401] * 4
-    assert asked(folder, "/", headers={"Authorization": "Bearer no"})[0][0] == 401
+    status, _, said = asked(folder, "/", headers={"Authorization": "Bearer no"})[0]
+    assert status == 401
+    assert "write ?token= and that of --token-file behind it" in str(said)
     ((status, headers, _),) = asked(folder, f"/decisions?q=web&token={TOKEN}", headers={})
     assert (status, headers["Location"]) == (303, "/decisions?q=web")
     assert "HttpOnly" in headers["Set-Cookie"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -54,6 +55,7 @@ def command(once: bool, out: Path, kubeconfig: str, context_name: str) -> None:
       kubetide top --out monday --once
       kubetide top --context staging
     """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.runtime.process import ended_by_signals
     from kubetide.runtime.timing.clock import run_real
     from kubetide.units.time import seconds
 
@@ -73,7 +75,9 @@ def command(once: bool, out: Path, kubeconfig: str, context_name: str) -> None:
                     await clock.sleep(seconds(_SECONDS))
 
     try:
-        run_real(main)
+        # The terminal is given back, whatever ends it.
+        with ended_by_signals():
+            run_real(main)
     except KeyboardInterrupt:
         return
 
@@ -102,8 +106,6 @@ def _records(out: Path, *, once: bool) -> Source:
 
 
 def _cluster(kubeconfig: str, context: str) -> Source:
-    import os
-
     from kubetide.cluster import HttpCluster, find_connection
     from kubetide.doctor.cluster_screen import ClusterTop
 
@@ -140,7 +142,7 @@ class _Plain:
     def show(self, screen: Screen) -> None:
         from kubetide.cli.screens.top_text import screen_text
 
-        if self._clears:
+        if self._clears and os.environ.get("TERM") != "dumb":
             click.clear()
         click.echo(screen_text(screen))
 

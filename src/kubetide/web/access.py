@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from aiohttp import web
 
@@ -18,6 +18,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """On every answer. A page of ours loads nothing but ours, and no other page can hold it."""
+
+
+_WRONG: Final = (
+    "no token, or a wrong one: open the address that `kubetide ui` printed; where it has none, "
+    "write ?token= and that of --token-file behind it"
+)
 
 
 class Refusal(NamedTuple):
@@ -45,7 +51,7 @@ class OwnToken:
         """Compare the tokens in constant time."""
         if hmac.compare_digest(token.encode(errors="surrogateescape"), self._token):
             return None
-        return Refusal(401, "no token, or a wrong one: open the address that `kubetide ui` printed")
+        return Refusal(401, _WRONG)
 
 
 def token_given(request: web.Request) -> str:

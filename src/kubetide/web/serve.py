@@ -80,7 +80,8 @@ def serve(
             raise DashboardError(f"--listen: cannot listen on {listen}: {error.strerror}") from error
         address = f"http://{listener.authority}/"
         try:
-            say(f"dashboard {address}{'' if token_file else query}")
+            behind = f" (write ?token= and the token of {token_file} behind it)" if token_file else query
+            say(f"dashboard {address}{behind}")
             if visit is not None:
                 visit(f"{address}{query}")
             await _ended()
@@ -109,7 +110,8 @@ def _read_token(path: Path) -> str:
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise DashboardError(f"--token-file: {path} cannot be read: {error}; check the path") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise DashboardError(f"--token-file: {path} cannot be read: {why}; check the path") from error
     if len(token) < _LEAST_TOKEN:
         raise DashboardError(f"--token-file: the token in {path} is shorter than {_LEAST_TOKEN} characters")
     return token

@@ -16,6 +16,7 @@ from kubetide.cli.screens.live import panel, table_of
 from kubetide.cli.screens.top_text import cell_text, is_number, trend_text
 from kubetide.loop import Table
 from kubetide.simulate.answers.run_screen import Screen
+from kubetide.simulate.answers.status import ALL_WELL
 from kubetide.simulate.outcome.table import printable
 
 _LEAST_SAID = 5
@@ -70,7 +71,13 @@ def drawn(screen: Screen, height: int) -> Layout:
         facts.append(f"{trend_text(one.trend)}   ", "blue")
     tables = [table for table in screen.tables if table.rows]
     notes = [
-        Text(f" {printable(note)}", style="red", no_wrap=True, overflow="ellipsis") for note in screen.notes
+        Text(
+            f" {printable(note)}",
+            style="green" if note == ALL_WELL else "red",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        for note in screen.notes
     ]
     left = height - 3 - len(notes) - _LEAST_SAID - 2
     sizes = _sizes([len(table.rows) + 3 for table in tables], left)

@@ -84,6 +84,10 @@ def to_elastic(objects: Sequence[Json]) -> Converted:
 
 
 def _put(obj: Json, target: _Target) -> None:
+    if obj["kind"] == SCALED_OBJECTS.kind:
+        raise NotConvertible(
+            f"{named(obj)}: cooldownPeriod and idleReplicaCount have no counterpart; keep it as it is"
+        )
     section = SECTION_OF[obj["kind"]]
     if section in target.by_section:
         other = named(target.by_section[section])
@@ -103,9 +107,8 @@ def _target_of(obj: Json, hpas: dict[tuple[str, str], Json]) -> Json:
     """Return what an object scales in the end: of a time table of an HPA, the HPA's target. Raises NotConvertible."""
     spec = obj.get("spec") or {}
     if obj["kind"] == SCALED_OBJECTS.kind:
-        raise NotConvertible(
-            f"{named(obj)}: cooldownPeriod and idleReplicaCount have no counterpart; keep it as it is"
-        )
+        # As KEDA: what is left out is that of a Deployment.
+        return {"apiVersion": "apps/v1", "kind": "Deployment", **(spec.get("scaleTargetRef") or {})}
     if obj["kind"] == HPAS.kind:
         return dict(spec.get("scaleTargetRef") or {})
     if obj["kind"] == VPAS.kind:

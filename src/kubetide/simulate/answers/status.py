@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -38,6 +38,9 @@ _DECISIONS = 10
 _HOUR = hours(1)
 _NEVER = Instant((1 << 63) - 1)
 _MISSED = 5
+ALL_WELL: Final = "Nothing waits, and nothing failed in the last hour."
+"""The answer where nobody has to do anything."""
+
 _WELL = ("running", "ended", "went on")
 """States of a loop that nobody has to look at."""
 _GRACE = minutes(2)
@@ -157,7 +160,7 @@ def _answer(loops: Sequence[LoopStatus], tables: Sequence[Table]) -> tuple[str, 
         if one.last_failure:
             found.append(f"Loop {one.name}, last in vain at {one.last_failure_at}: {one.last_failure}")
     found += [table.sentence for table in tables if table.sentence]
-    return tuple(found) or ("Nothing waits, and nothing failed in the last hour.",)
+    return tuple(found) or (ALL_WELL,)
 
 
 def _marks_until(moments: Moments, name: str, at: Moment | None) -> list[Mark]:
