@@ -44,6 +44,14 @@ def test_every_command_helps_with_examples(name):
     assert f"    kubetide {name} " in result.output
 
 
+@pytest.mark.parametrize("name", ["catalog", "cloud", "config", "expander", "install"])
+def test_groups_list_their_commands_with_whole_sentences(name):
+    """No sentence of the list is cut to what is left of a line."""
+    listed = CliRunner().invoke(cli, [name, "--help"]).output.partition("Commands:")[2]
+    assert listed
+    assert "..." not in listed
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

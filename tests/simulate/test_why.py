@@ -97,7 +97,7 @@ def test_a_change_that_the_api_server_refuses_is_in_the_answer(tmp_path):
 
 def test_a_name_that_is_not_there_gets_the_nearest(run):
     """A typo is answered with the name that was meant."""
-    with pytest.raises(WhyError, match=r"; there are 1, the first is default/thumbs \(--at chooses"):
+    with pytest.raises(WhyError, match=r"; there is only default/thumbs \(--at chooses"):
         why(run, "hpa", "foo")  # the namespace in common is no likeness
     with pytest.raises(WhyError, match="did you mean default/thumbs"):
         why(run, "hpa", "thums")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kubetide.cli.common.exits import FAILED
+from kubetide.cli.common.groups import Commands
 from kubetide.cli.common.snapshots import snapshot_of, snapshot_options
 from kubetide.cli.common.structured import TABLE, output_option, structured
 from kubetide.cli.run import OPEN
@@ -16,7 +17,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 _OUTPUT = output_option()
 
 
-@click.group("catalog")
+@click.group("catalog", cls=Commands)
 def command() -> None:
     """Prices and shapes of machines as your own data, which overrides the cloud's."""
 

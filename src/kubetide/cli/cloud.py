@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.common.groups import Commands
 from kubetide.cli.run import OPEN, configuration
 
 
-@click.group("cloud")
+@click.group("cloud", cls=Commands)
 def command() -> None:
     """Work with a cloud provider, without a loop."""
 

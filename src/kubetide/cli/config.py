@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kubetide.cli.common.completing import WithSettings
+from kubetide.cli.common.groups import Commands
 from kubetide.cli.common.structured import TABLE, output_option, structured
 from kubetide.cli.run import OPEN, configuration
 from kubetide.runtime.configuration.prometheus_settings import SECRETS
@@ -16,7 +17,7 @@ HIDDEN = "(not shown)"
 """Stands for what may hold a secret."""
 
 
-@click.group("config")
+@click.group("config", cls=Commands)
 def command() -> None:
     """Inspect the configuration of `kubetide run`."""
 

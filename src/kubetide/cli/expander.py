@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.common.groups import Commands
 
-@click.group("expander")
+
+@click.group("expander", cls=Commands)
 def command() -> None:
     """Work with expanders, without a loop."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from kubetide.cli.common.groups import Commands
 
-@click.group("install")
+
+@click.group("install", cls=Commands)
 def command() -> None:
     """Print the objects that a cluster needs before the loops can run, or install them."""
 

@@ -263,4 +263,4 @@ def _cells(
         if alive is not None and name not in alive:
             name = "nobody"
         return name, since, f"given to others; {note}" if verdict.state is State.RELEASED else note
-    return "nobody", "", "no status yet"
+    return "nobody", "", "no status yet, or one without a recorded writer"

@@ -308,6 +308,8 @@ def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError
     near = list(dict.fromkeys((*begins, *elsewhere, *like)))[:_MOST_NEAR]
     if near:
         hint = f"did you mean {', '.join(near)}?"
+    elif len(there) == 1:
+        hint = f"there is only {there[0]}"
     elif there:
         hint = f"there are {len(there)}, the first is {min(there)}"
     else:
