@@ -147,6 +147,10 @@ def test_policies_hold_and_fail(shop, tmp_path):
         ("scenario: shop.yaml\nexpect: [sloMinutes(cart) <= 1]\n", "has no service `cart`; there are web"),
         ("scenario: shop.yaml\nexpect: [cost <= 1]\nset: {expandr: x}\n", "did you mean `expander`?"),
         ("scenario: shop.yaml\nexpect: [cost <= 1]\nsed: [1]\n", "unknown field `sed`"),
+        (
+            "scenario: shop.yaml\nset: {duration: 1m}\nexpect: [cost <= baseline]\n",
+            "line 2: set: duration: the baseline would play another time",
+        ),
         ("scenario: nowhere\nexpect: [cost <= 1]\n", "no example of that name"),
         ("- a\n", "a policy is one YAML mapping"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubetide.experiments.changes import with_changes
+from kubetide.experiments.changes import TIMES, with_changes
 from kubetide.experiments.policies.expectations import (
     Expectation,
     ExpectationError,
@@ -94,13 +94,20 @@ def load_policy(path: Path, scenario_path: Callable[[Path], Path]) -> Policy:
     if spec.given or spec.faults:
         both = msgspec.structs.replace(given, faults=(*given.faults, *spec.faults))
         given = with_changes(file, both, sets=_sets(spec.given), patches=())
+    expectations = _expectations(path, document, spec.expect, given)
+    times = [name for name in TIMES if name in spec.set]
+    if times and any(one.needs_baseline for one in expectations):
+        raise PolicyError(
+            f"{path} line {document.line_of('set')}: set: {times[0]}: the baseline would play another time, and cannot be "
+            "compared; put it under `given`, which holds for both"
+        )
     patches = [path.parent / patch for patch in spec.patches]
     return Policy(
         path=path,
         base=file.parent,
         scenario=with_changes(file, given, sets=_sets(spec.set), patches=patches),
         baseline=given,
-        expectations=_expectations(path, document, spec.expect, given),
+        expectations=expectations,
         seeds=spec.seeds,
     )
 

@@ -32,11 +32,11 @@ from kubetide.units.time import (
     whole_seconds,
 )
 
-_MOST_EXPLAINED, _FEW_EXPLAINED = 20, 3
+_MOST_EXPLAINED, _FEW_EXPLAINED = 10, 3
 """Workloads whose waiting pods are explained: each takes decisions on a copy of the state, so in a large cluster they are few."""
 
-_LARGE = 2_000
-"""Pods of a cluster in which a copy takes long."""
+_LARGE = 1_000
+"""Pods times groups of a cluster in which this takes long; the page is drawn again every few seconds."""
 
 
 def _tables(core: NodesCore, now: Instant) -> tuple[Table, ...]:
@@ -110,7 +110,7 @@ def _waiting(state: State, now: Instant) -> Table:
             owner = controller_of(pod.metadata)
             alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
     rows: list[tuple[Cell, ...]] = []
-    most = _MOST_EXPLAINED if len(state.pods) < _LARGE else _FEW_EXPLAINED
+    most = _MOST_EXPLAINED if len(state.pods) * len(state.groups) < _LARGE else _FEW_EXPLAINED
     for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
         why = f"not asked, as each answer takes decisions of its own: this page has the first {most}"
         if index < most:
