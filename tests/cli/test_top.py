@@ -59,10 +59,10 @@ class Terminal:
         os.close(slave)
         self.text = ""
 
-    def read_until(self, *words):
-        """Read on until all words are printed; return what was written since the last call."""
+    def read_until(self, *words, raw=""):
+        """Read on until all words, and the sequence ``raw``, are printed; return what was written since the last call."""
         since, looks = len(self.text), 0
-        while not all(word in plain(self.text[since:]) for word in words):
+        while raw not in self.text or not all(word in plain(self.text[since:]) for word in words):
             looks += 1
             assert looks < MOST_LOOKS, (words, plain(self.text[since:])[-5_000:])
             assert select.select([self._master], [], [], PATIENCE_S)[0], (words, plain(self.text[since:]))
@@ -147,6 +147,15 @@ def test_it_gives_the_terminal_back_whatever_ends_it(folder, number):
         one.read_until("Last decisions", "scaled from")
         status, rest = one.end(number)
     assert (status, LEFT in rest) == (0, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_live_run_gives_the_terminal_back_from_its_first_moment(tmp_path, number):
+    """The screen is taken while the run is still being set up, and is given back if it ends then."""
+    with terminal("up", "playground", "--no-ui", "--out", str(tmp_path)) as one:
+        one.read_until(raw=ENTERED)
+        status, rest = one.end(number)
+    assert (status in {0, 130}, LEFT in one.text + rest) == (True, True)
 
 
 def test_a_terminal_that_cannot_clear_itself_gets_plain_pages(folder):

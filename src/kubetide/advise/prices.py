@@ -41,7 +41,9 @@ def read_prices(path: Path) -> Prices:
     """Return the price list of a YAML file: ``cpu``, ``memory``, ``currency``. Raises: PriceError."""
     try:
         found = msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), Prices)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
+    except OSError as error:
+        raise PriceError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+    except (UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
         raise PriceError(
             f"{path}: {error}; write cpu and memory as prices of a core and of a GiB for an hour, and currency"
         ) from error

@@ -172,6 +172,7 @@ def command(
     from kubetide.cli.common.beside import dashboard
     from kubetide.cli.common.output import finish
     from kubetide.embedded.apiserver.admission.http import HttpCaller
+    from kubetide.runtime.process import ended_by_signals
     from kubetide.runtime.recording.folder import claimed
     from kubetide.simulate.run import LiveRun
     from kubetide.simulate.scenarios.scenario import NOW, load_scenario, load_unchecked
@@ -187,7 +188,8 @@ def command(
     end = end_of_show(loaded, until)
     chosen = loaded.show.speed if speed is None else speed
     address = None if serve is None else _address(serve)
-    with claimed(out):
+    # From here on the terminal may be the view's: it is given back, whatever ends the run.
+    with claimed(out), ended_by_signals():
         with (
             _persisted(state, loaded, end) as persisted,
             _view()(loaded, chosen, end) as view,
