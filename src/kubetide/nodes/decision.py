@@ -198,6 +198,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer of ``AskExpander``."""
     made: NodeGroup | None = None
     """What came of ``CreateGroup``."""
+    may_be_done: bool = False
+    """Whether a call that failed may have been carried out: no answer says that it was not."""
 
     @property
     def tried(self) -> bool:

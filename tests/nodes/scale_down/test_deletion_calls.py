@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.nodes.live import SHORT, play, replayed
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.decision import DeleteNodes
+from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
 from kubetide.runtime.timing.clock import run_virtual
@@ -55,6 +57,50 @@ def test_calls_of_a_slow_cloud_are_put_off():
         assert [one.status for one in done.results] == ["ok", "ok", "ok", "skipped", "skipped"]
 
     run_virtual(main, start=parse_rfc3339("2026-01-01T00:00:00Z"))
+
+
+def seen_of(world, name):
+    node = world.controller.state.nodes.get(name)
+    if node is None:
+        return "gone"
+    return "closed" if any(one.key == TO_BE_DELETED for one in node.spec.taints or ()) else "open"
+
+
+@pytest.mark.parametrize(
+    ("is_done", "may_be_done", "expected"),
+    [
+        (True, True, ["closed", "gone"]),
+        (False, True, ["closed", "open"]),
+        (False, False, ["open"]),
+    ],
+    ids=["done all the same", "not done", "refused"],
+)
+def test_a_node_whose_deletion_has_no_answer_takes_no_pods_for_a_while(is_done, may_be_done, expected):
+    """Its machine may be going. One that is there after five minutes is open again; one that was refused is so at once."""
+
+    async def story(world):
+        delete = world.cloud.delete_nodes
+
+        async def lost(*args, **options):
+            if is_done:
+                await delete(*args, **options)
+            raise CloudError("the answer is lost", may_be_done=may_be_done)
+
+        await world.deploy(replicas=1, cpu="1500m")
+        await world.after(minutes(4))
+        [name] = world.nodes
+        world.controller._actor._cloud.delete_nodes = lost
+        await world.scale("web", 0)
+        while not world.controller.state.memory.scale_down.results:
+            await world.after(seconds(1))
+        for _ in range(40):
+            await world.after(seconds(10))
+            seen.append(seen_of(world, name))
+
+    seen = []
+    assert replayed(play(story, **SHORT))
+    assert list(dict.fromkeys(seen))[: len(expected)] == expected
+    assert seen.count("closed") <= 30
 
 
 def test_pods_get_nodes_while_a_slow_cloud_deletes_others():

@@ -12,6 +12,9 @@ _CAUSES: Final[dict[str, CloudCause]] = {
     "UNAUTHENTICATED": "Permission",
 }
 
+_NO_ANSWER: Final = frozenset({"DEADLINE_EXCEEDED", "UNAVAILABLE"})
+"""The call may have reached the server all the same."""
+
 
 def code_name(status: str) -> str:
     """Return the name that upstream prints for a status: ``DEADLINE_EXCEEDED`` becomes ``DeadlineExceeded``."""
@@ -23,7 +26,8 @@ def error_of(method: str, status: str, details: str) -> CloudError:
     text = f"{method}: {code_name(status)}: {details}"
     if status == "UNIMPLEMENTED":
         return CloudUnsupported(text, error_code=code_name(status))
-    return CloudError(text, error_code=code_name(status), cause=_CAUSES.get(status, "Other"))
+    cause, unsure = _CAUSES.get(status, "Other"), status in _NO_ANSWER
+    return CloudError(text, error_code=code_name(status), cause=cause, may_be_done=unsure)
 
 
 _STATUSES: Final[dict[CloudCause, str]] = {

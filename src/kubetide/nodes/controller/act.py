@@ -171,7 +171,13 @@ class Actor:
             return Outcome("withheld", str(error))
         except CloudError as error:
             return Outcome(
-                "failed", str(error), error.error_class, error.error_code, error.cause, error.error_type
+                "failed",
+                str(error),
+                error.error_class,
+                error.error_code,
+                error.cause,
+                error.error_type,
+                may_be_done=error.may_be_done,
             )
         except ApiError as error:
             return Outcome("failed", str(error), "Other", error.reason)

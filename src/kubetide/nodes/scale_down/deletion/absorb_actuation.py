@@ -23,7 +23,10 @@ from kubetide.nodes.scale_down.deletion.deletions import failure, goes_whole, ne
 from kubetide.nodes.scale_down.deletion.evictions import settle_evictions
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
 from kubetide.nodes.state import State
-from kubetide.units.time import Instant, after, before, hours
+from kubetide.units.time import Duration, Instant, after, before, hours, minutes
+
+_MAY_GO: Duration = minutes(5)
+"""How long a node keeps its taint where nobody knows whether the cloud deletes its machine: by then most are gone."""
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
@@ -92,6 +95,9 @@ def _settle_delete(
     if outcome.status == "failed":
         error = f"failed to delete nodes from group {deletion.group}: {outcome.error}"
         event, why, given_back = failure(state, deletion, "NodeDeleteErrorFailedToDelete", error, now)
+        if outcome.may_be_done:
+            # Without the taint pods would come to a machine that is on its way out.
+            given_back = replace(given_back, due=after(now, _MAY_GO))
         memory.deletions[deletion.node] = given_back
         # Only here: upstream's registry does not learn of a drain that failed.
         memory.last_failure_of[deletion.group] = now
