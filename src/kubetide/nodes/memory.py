@@ -45,13 +45,13 @@ class BackoffEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 class IncorrectSize(msgspec.Struct, frozen=True, omit_defaults=True):
     """A group whose node count differs from its target, and since when by this difference.
 
-    ``refused``: whether a correction of it was refused or withheld.
+    ``withheld``: whether a correction of it was withheld.
     """
 
     current: int
     expected: int
     first_observed: Instant
-    refused: bool = False
+    withheld: bool = False
 
 
 class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -87,8 +87,8 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
                 actions.append(DeleteInstances(group_id, ids, "failed", force))
         fixes = _wrong_sizes(state, view, now)
         actions += fixes
-        # What the cloud refuses may be refused for ever, and other groups must not wait for it.
-        ends = any(not state.memory.incorrect_sizes[one.group].refused for one in fixes)
+        # Where the process only advises it never becomes right, and the advice about other groups must not wait for it.
+        ends = any(not state.memory.incorrect_sizes[one.group].withheld for one in fixes)
     if not (actions or events or reasons):
         return None
     return Commands(
@@ -128,9 +128,9 @@ def absorb_update(
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
             elif action.why == "timeout" and outcome.tried:
                 events += failed_to_revert(state, action, outcome.error)
-            if action.why == "size" and outcome.status != "ok":
+            if action.why == "size" and outcome.status == "withheld":
                 wrong = state.memory.incorrect_sizes[action.group]
-                state.memory.incorrect_sizes[action.group] = replace(wrong, refused=True)
+                state.memory.incorrect_sizes[action.group] = replace(wrong, withheld=True)
         elif isinstance(action, DeleteInstances):
             if outcome.status == "ok":
                 state.drop_instances(action.group, action.provider_ids)
