@@ -72,27 +72,6 @@ def test_pods_beyond_the_explained_ones_name_the_question(others, explained):
     ]
 
 
-def test_a_stateful_set_that_waits_for_the_end_of_a_pod_is_named():
-    """No pod waits for a node then, yet one is missing until its lost node is back or removed."""
-    lost = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-03-02T07:30:00Z"}
-    deleted = {"metadata": {"deletionTimestamp": "2026-03-02T07:35:30Z"}}
-    world = World(
-        nodes=[node("n1", status={"conditions": [lost]}), node("n2")],
-        pods=[
-            pod("db-0", node="n1", of="db", kind="StatefulSet", **deleted),
-            pod("db-1", node="n2", of="db", kind="StatefulSet", **deleted),
-            pod("web-a", node="n1", **deleted),
-        ],
-        groups=[group("g", nodes=["n1", "n2"])],
-    )
-    world.tick()
-    (said,) = sentences(world)
-    assert said.startswith(
-        "1 pod of StatefulSets should have ended, but the node is lost: default/db-0 on node n1. "
-    )
-    assert said.endswith("only once the node is back or removed: delete the node if its machine is off.")
-
-
 def test_requests_that_failed_or_wait_are_listed():
     """Failed ones come first; served ones and those that are over are left out; each names the question."""
     failed = {"type": "Failed", "status": "True", "reason": "NoPods", "message": "no template"}
