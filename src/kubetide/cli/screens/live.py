@@ -20,7 +20,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from kubetide.cli.screens.taking import take_screen
+from kubetide.cli.screens.fullscreen import start_fullscreen
 from kubetide.simulate.outcome.decisions import ARROWS, direction, time_of_day, why_lines
 from kubetide.simulate.outcome.summary import minutes_lost
 from kubetide.simulate.outcome.table import count, decimal, printable
@@ -79,7 +79,7 @@ class LiveView:
 
     def __enter__(self) -> Self:
         logging.getLogger().addHandler(self._log)
-        take_screen(self._live)
+        start_fullscreen(self._live)
         return self
 
     def __exit__(

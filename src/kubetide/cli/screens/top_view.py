@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
 
+from kubetide.cli.screens.fullscreen import start_fullscreen
 from kubetide.cli.screens.live import panel, table_of
-from kubetide.cli.screens.taking import take_screen
 from kubetide.cli.screens.top_text import cell_text, is_number, trend_text
 from kubetide.loop import Table
 from kubetide.simulate.answers.run_screen import Screen
@@ -37,7 +37,7 @@ class TopView:
         )
 
     def __enter__(self) -> Self:
-        take_screen(self._live)
+        start_fullscreen(self._live)
         return self
 
     def __exit__(

@@ -75,8 +75,8 @@ class Actor:
         self._events = events
         self._uid_of = uid_of
         self._owners = owners or NoOthers()
-        self._scales = BackgroundWrites(self._scale_one, _key_of_scaling, limit=limit)
-        self._statuses = BackgroundWrites(self._put_status, _key_of_settlement, limit=limit)
+        self._scales = BackgroundWrites(self._scale_one, lambda one: one.verdict.key, limit=limit)
+        self._statuses = BackgroundWrites(self._put_status, lambda one: one.verdict.key, limit=limit)
 
     async def scale(self, commands: Commands) -> list[ScaleOutcome]:
         """Write the scales; the outcomes are in the order of the writes. That of one that hangs is pending."""
@@ -243,11 +243,3 @@ def _ending(settlement: Settlement, problem: str | Unfinished) -> Ending:
     if isinstance(problem, Unfinished):
         return Ending(settlement, "", settlement.error, settlement.error_label, is_written=False)
     return Ending(settlement, problem, *error_of(settlement, problem))
-
-
-def _key_of_scaling(scaling: _Scaling) -> Key:
-    return scaling.verdict.key
-
-
-def _key_of_settlement(settlement: Settlement) -> Key:
-    return settlement.verdict.key

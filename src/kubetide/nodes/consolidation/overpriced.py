@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kubetide.nodes.consolidation.acceptance import Acceptance
+from kubetide.nodes.consolidation.feasible_groups import FeasibleGroups
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
 from kubetide.scheduling import classify_unbound
@@ -21,10 +21,10 @@ _SHARE = 0.9
 
 
 def overpriced_nodes(
-    state: State, templates: Mapping[str, Template | None], acceptance: Acceptance
+    state: State, templates: Mapping[str, Template | None], feasible: FeasibleGroups
 ) -> list[str]:
     """Return the names of the overpriced nodes."""
-    cheaper = _cheaper(state, templates, acceptance)
+    cheaper = _cheaper(state, templates, feasible)
     found = []
     for group, names in state.nodes_by_group().items():
         if group not in cheaper:
@@ -33,13 +33,13 @@ def overpriced_nodes(
             if name not in state.snapshot:
                 continue
             classes = dict.fromkeys(map(classify_unbound, state.snapshot.pods_on(name)))
-            if acceptance.of_all(classes, cheaper[group]).any():
+            if feasible.for_all(classes, cheaper[group]).any():
                 found.append(name)
     return found
 
 
 def _cheaper(
-    state: State, templates: Mapping[str, Template | None], acceptance: Acceptance
+    state: State, templates: Mapping[str, Template | None], feasible: FeasibleGroups
 ) -> dict[str, BoolVector]:
     """Return, by group, those that have as much of each resource that pods ask for, at that share of its price."""
     requested = state.snapshot.requested
@@ -57,6 +57,6 @@ def _cheaper(
         nodes = np.maximum(nodes, stock[:, None] / np.maximum(stock[None, :], 1e-9))
     found: dict[str, BoolVector] = {}
     for group, other in np.argwhere(prices[None, :] * nodes <= prices[:, None] * _SHARE).tolist():
-        cheaper = found.setdefault(known[group][0], np.zeros(len(acceptance.number_of), np.bool_))
-        cheaper[acceptance.number_of[known[other][0]]] = True
+        cheaper = found.setdefault(known[group][0], np.zeros(len(feasible.number_of), np.bool_))
+        cheaper[feasible.number_of[known[other][0]]] = True
     return found

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubetide.nodes.consolidation.acceptance import Acceptance
 from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
+from kubetide.nodes.consolidation.feasible_groups import FeasibleGroups
 from kubetide.nodes.consolidation.fills import (
     BoolMatrix,
     Candidates,
@@ -67,21 +67,21 @@ def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Searc
     if not some:
         return found
     state.snapshot.fork()
-    acceptance = Acceptance(state.snapshot, tick.templates)
+    feasible = FeasibleGroups(state.snapshot, tick.templates)
     try:
-        searching = _Searching(state, tick, now, some, most_nodes, found, acceptance)
+        searching = _Searching(state, tick, now, some, most_nodes, found, feasible)
         searching.run()
     finally:
         state.snapshot.revert()
-        acceptance.forget()
+        feasible.forget()
     # What never moves must not keep others from being tried.
-    if searching.left_removals:
+    if searching.has_untried_removals:
         memory.note_tried(searching.in_vain)
     elif len(some) >= MOST_CANDIDATES:
         memory.note_tried([one.name for one in some])
     else:
         memory.tried = ()
-    memory.refused = tuple(searching.refused) if searching.left_fills else ()
+    memory.refused = tuple(searching.refused) if searching.has_untried_fills else ()
     return found
 
 
@@ -98,7 +98,7 @@ class _Searching:
         some: Sequence[Candidate],
         most_nodes: int,
         found: Search,
-        acceptance: Acceptance,
+        feasible: FeasibleGroups,
     ) -> None:
         self._state = state
         self._tick = tick
@@ -132,13 +132,13 @@ class _Searching:
         self._visited: dict[str, None] = {}
         """Nodes that have pods only in this search: expected ones, and such as moves have put there."""
         self._overpriced: dict[str, None] = {}
-        self._acceptance = acceptance
+        self._feasible = feasible
         self._classes: dict[str, dict[PodClass, None]] = {}
         """By node, of the pods that are on it."""
         self.refused = dict.fromkeys(state.memory.consolidation.refused)
         """Nodes and groups whose new node does not take the node's pods, as the filters have it."""
         self.in_vain: dict[str, None] = {}
-        self.left_removals = self.left_fills = False
+        self.has_untried_removals = self.has_untried_fills = False
         """Whether some were not tried, as enough others were."""
 
     def run(self) -> None:
@@ -158,7 +158,7 @@ class _Searching:
         for one, worth in zip(some, self._worth_removing(some, targets), strict=True):
             if worth and self._left > 0 and self._may_go(one):
                 if tried == _MOST_REMOVALS:
-                    self.left_removals = True
+                    self.has_untried_removals = True
                     break
                 tried += 1
                 self._remove(one)
@@ -171,12 +171,12 @@ class _Searching:
             if not self._fill(targets, calm):
                 break
         else:
-            self.left_fills = True
+            self.has_untried_fills = True
 
     def _keep_for_expected(self) -> None:
         """Close overpriced nodes to the pods of others, and put expected pods onto the nodes that are open."""
         templates = self._tick.templates
-        self._overpriced = dict.fromkeys(overpriced_nodes(self._state, templates, self._acceptance))
+        self._overpriced = dict.fromkeys(overpriced_nodes(self._state, templates, self._feasible))
         for name in self._overpriced:
             self._simulation.close(name)
         pods = expected(self._state, templates, self._now)
@@ -375,8 +375,8 @@ class _Searching:
         fits = (columns.loads[:, None, :] <= stocks.stocks[None]).all(axis=2)
         fits &= columns.values[:, None] > 0
         groups = {target.group: at for at, target in enumerate(targets)}
-        numbers = np.array([self._acceptance.number_of[target.group] for target in targets])
-        among = np.zeros(len(self._acceptance.number_of), np.bool_)
+        numbers = np.array([self._feasible.number_of[target.group] for target in targets])
+        among = np.zeros(len(self._feasible.number_of), np.bool_)
         same_stock = equal_stocks(self._tick.templates, {one.group for one in some}, targets)
         for row, one in enumerate(some):
             allowed = fits[row]
@@ -386,7 +386,7 @@ class _Searching:
                 allowed[groups[one.group]] = False
             if allowed.any():
                 among[numbers] = allowed
-                allowed &= self._acceptance.of_all(self._classes_of(one), among)[numbers]
+                allowed &= self._feasible.for_all(self._classes_of(one), among)[numbers]
         rows = {one.name: at for at, one in enumerate(some)}
         for name, group in self.refused:
             if name in rows and group in groups:

@@ -33,7 +33,7 @@ class Warned(msgspec.Struct, frozen=True):
     message: str
 
 
-class Failed(msgspec.Struct, frozen=True):
+class ExpanderFailure(msgspec.Struct, frozen=True):
     """An expander that left all options as it could not choose."""
 
     expander: str
@@ -58,7 +58,7 @@ class Context(msgspec.Struct, frozen=True):
     pod_prices: PodPrices = msgspec.field(default_factory=PodPrices)
     priority_map: PriorityMap = msgspec.field(default_factory=PriorityMap)
     warned: list[Warned] = msgspec.field(default_factory=list)
-    failed: list[Failed] = msgspec.field(default_factory=list)
+    failed: list[ExpanderFailure] = msgspec.field(default_factory=list)
 
 
 class Expander(Protocol):

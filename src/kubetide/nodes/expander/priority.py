@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kubetide.nodes.expander.base import Context, Failed, Option, Warned
+from kubetide.nodes.expander.base import Context, ExpanderFailure, Option, Warned
 from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP
 from kubetide.units.regex import Pattern, PatternError, compile_pattern
 
@@ -63,7 +63,7 @@ def priority(options: Sequence[Option], context: Context) -> list[Option]:
 def _read(context: Context) -> Priorities | None:
     found = context.priority_map
     if not found.found:
-        context.failed.append(Failed(PRIORITY, ""))
+        context.failed.append(ExpanderFailure(PRIORITY, ""))
         return None
     if found.priorities is None:
         message = (
@@ -81,7 +81,7 @@ def _read(context: Context) -> Priorities | None:
 
 def _leave_all(context: Context, event: str, message: str) -> None:
     context.warned.append(Warned(event, message))
-    context.failed.append(Failed(PRIORITY, message))
+    context.failed.append(ExpanderFailure(PRIORITY, message))
 
 
 def read_priorities(text: str) -> Priorities:

@@ -13,7 +13,7 @@ from kubetide.nodes.expander.least_cost.filter import LEAST_COST, least_cost
 from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
-from kubetide.nodes.expander.named import left_by, named_expander
+from kubetide.nodes.expander.named import named_expander, options_left_by_plugin
 from kubetide.nodes.expander.price import PRICE, price
 from kubetide.nodes.expander.priority import PRIORITY, priority
 from kubetide.ports.plugins import Plugin, PluginNotUsable
@@ -84,7 +84,7 @@ def options_left(name: str, options: Sequence[Option], context: Context) -> list
     """Return the options that an expander of the chain leaves. Raises PluginNotUsable."""
     if name in EXPANDERS:
         return EXPANDERS[name](options, context)
-    return left_by(name, options, context)
+    return options_left_by_plugin(name, options, context)
 
 
 def expander_plugins(expander: str) -> list[Plugin]:

@@ -27,7 +27,7 @@ from kubetide.nodes.explain.prospects import (
 )
 from kubetide.nodes.explain.removal_trial import remaining_obstacle
 from kubetide.nodes.explain.requests import consumer_sentence
-from kubetide.nodes.explain.reserved import BOOKED, is_booking, reserved_text
+from kubetide.nodes.explain.reserved_capacity import BOOKED, is_booking, reserved_text
 from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import in_vain_text, nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Supposing

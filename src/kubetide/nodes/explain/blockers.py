@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubetide.nodes.explain.reserved import BOOKED, blocker_text, is_booking
+from kubetide.nodes.explain.reserved_capacity import BOOKED, blocker_text, is_booking
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.names import SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES, SCALE_DOWN_DISABLED
 from kubetide.nodes.state import State

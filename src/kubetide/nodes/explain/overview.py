@@ -11,7 +11,7 @@ from kubetide.nodes.explain.cluster_health import unhealthy_text
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.placed_pods import lingering_sentence
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
-from kubetide.nodes.explain.reserved import blocker_text
+from kubetide.nodes.explain.reserved_capacity import blocker_text
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.reasons import NO_GROUPS
 from kubetide.nodes.records.export import with_own_memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.explain.reserved import is_booking
+from kubetide.nodes.explain.reserved_capacity import is_booking
 from kubetide.nodes.facts.nodes import has_taint, readiness
 from kubetide.nodes.scale_down.fill_order import SHARES
 from kubetide.nodes.scale_down.memory import UnremovableNode

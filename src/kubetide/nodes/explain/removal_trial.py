@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubetide.nodes.explain.reserved import blocker_text, request_of
+from kubetide.nodes.explain.reserved_capacity import blocker_text, request_of
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules import Answer, Blocked, DrainContext, Moves, Rule, pods_to_move
 from kubetide.nodes.scale_down.facts import Cache

@@ -25,6 +25,14 @@ def virtual_pod_name(workload: str, number: int) -> str:
     return f"{workload}-wanted-{number:05d}"
 
 
+def owner_text(pod: Pod) -> str:
+    """Return the kind and name of the pod's controller, such as ``ReplicaSet default/web``; of the pod itself without one."""
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+    return f"{owner.kind} {pod.metadata.namespace}/{owner.name}"
+
+
 def pod_text(pod: Pod) -> str:
     """Return the pod's name for texts: ``namespace/name``, or a description if it does not exist yet."""
     namespace, name = pod.metadata.namespace, pod.metadata.name

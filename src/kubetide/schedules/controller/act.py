@@ -16,7 +16,7 @@ from kubetide.schedules.controller.gather import Gatherer
 from kubetide.schedules.decision import Commands, Outcome, Result, Run
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Identity, Key, Table
+from kubetide.schedules.tables import Key, Table
 
 _LIMIT = 10
 
@@ -30,8 +30,8 @@ class Actor:
         self._events = events
         self._unwritten: dict[Key, tuple[str, Json]] = {}
         """By table, its UID and its status."""
-        self._changes = BackgroundWrites(self._change, _target_of, limit=1)
-        self._statuses = BackgroundWrites(self._write_status, _itself, limit=_LIMIT)
+        self._changes = BackgroundWrites(self._change, lambda run: run.target.identity, limit=1)
+        self._statuses = BackgroundWrites(self._write_status, lambda key: key, limit=_LIMIT)
 
     async def change(self, commands: Commands) -> list[Outcome]:
         """Change the targets one after another, so that the last listed of two contradicting changes holds.
@@ -127,11 +127,3 @@ def _about(table: Table) -> ObjectReference:
         name=table.name,
         uid=table.uid,
     )
-
-
-def _target_of(run: Run) -> Identity:
-    return run.target.identity
-
-
-def _itself(key: Key) -> Key:
-    return key

@@ -13,9 +13,10 @@ from kubetide.elastic.state import State as ElasticWorkloads
 from kubetide.embedded.apiserver.store.request import Request
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods, refusals_text
+from kubetide.nodes.facts.pods import owner_text
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, SCALED_OBJECTS
-from kubetide.objects.meta import Condition, controller_of
+from kubetide.objects.meta import Condition
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.timetables import ScaledObject
 from kubetide.runtime.timing.virtual import NO_SOCKETS
@@ -157,7 +158,7 @@ def _pods(world: World, now: Instant, least: Duration) -> Iterator[str]:
             and since is not None
             and between(parse_rfc3339(since), now) >= least
         ):
-            waiting.setdefault(_owner(pod), []).append(pod)
+            waiting.setdefault(owner_text(pod), []).append(pod)
     for owner, pods in list(waiting.items())[:_MOST]:
         first = min(pods, key=lambda pod: pod.metadata.creation_timestamp or "")
         name = f"{first.metadata.namespace}/{first.metadata.name}"
@@ -168,13 +169,6 @@ def _pods(world: World, now: Instant, least: Duration) -> Iterator[str]:
         )
     if len(waiting) > _MOST:
         yield f"pods of {len(waiting) - _MOST} other owners are without a node as well"
-
-
-def _owner(pod: Pod) -> str:
-    owner = controller_of(pod.metadata)
-    if owner is None:
-        return f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
-    return f"{owner.kind} {pod.metadata.namespace}/{owner.name}"
 
 
 def _why(world: World, pod: Pod, alike: list[Pod]) -> str:

@@ -63,8 +63,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self.servers = Servers(parts.clock)
         self.shows = QueueHpas(self._informer)
         self._unwritten: dict[Key, Any] = {}
-        self._writes = BackgroundWrites(self._write, _key_of, limit=_LIMIT)
-        self._statuses = BackgroundWrites(self._put_status, _itself, limit=_LIMIT)
+        self._writes = BackgroundWrites(self._write, lambda write: write.key, limit=_LIMIT)
+        self._statuses = BackgroundWrites(self._put_status, lambda key: key, limit=_LIMIT)
 
     @property
     def period(self) -> Duration:
@@ -276,11 +276,3 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             if found is not None:
                 about = reference_to(SCALED_OBJECTS, found.metadata)
                 yield about, notice.level, notice.reason, notice.message
-
-
-def _key_of(write: Write) -> Key:
-    return write.key
-
-
-def _itself(key: Key) -> Key:
-    return key

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod, owner_text
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
 from kubetide.nodes.templates.template import Template
-from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.units.lists import listed
@@ -37,7 +36,7 @@ def room_text(state: State, group: str) -> str:
     pods = found.get(best, [])
     if not pods:
         return ""
-    owners = [owner for owner, _ in Counter(map(_owner, pods)).most_common()]
+    owners = [owner for owner, _ in Counter(map(owner_text, pods)).most_common()]
     count = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
     return (
         f"keep others off the nodes of group {group}, by a taint that this pod tolerates: {count} on them "
@@ -60,10 +59,3 @@ def _taken(pods: list[Pod], template: Template) -> list[Pod]:
         if known[pod_class]:
             found.append(pod)
     return found
-
-
-def _owner(pod: Pod) -> str:
-    owner = controller_of(pod.metadata)
-    if owner is None:
-        return f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
-    return f"{owner.kind} {pod.metadata.namespace}/{owner.name}"

@@ -33,7 +33,7 @@ class _Row:
         self.unasked = None if places is None else takes.copy()
 
 
-class Acceptance:
+class FeasibleGroups:
     """Answers for the templates of one tick; ``forget`` ends it."""
 
     def __init__(self, snapshot: Snapshot, templates: Mapping[str, Template | None]) -> None:
@@ -48,7 +48,7 @@ class Acceptance:
         self.number_of = {group: at for at, group in enumerate(known)}
         """The place of each group in all vectors."""
 
-    def of_all(self, pod_classes: Iterable[PodClass], among: BoolVector) -> BoolVector:
+    def for_all(self, pod_classes: Iterable[PodClass], among: BoolVector) -> BoolVector:
         """Return which of some groups have empty nodes that take each of the classes, as far as is known before it is tried.
 
         Args:

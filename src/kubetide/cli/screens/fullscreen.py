@@ -9,7 +9,7 @@ from rich.live import Live
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def take_screen(live: Live) -> None:
+def start_fullscreen(live: Live) -> None:
     """Start the view; a signal that would end the process meanwhile comes once it can be left again."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
