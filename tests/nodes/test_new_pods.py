@@ -6,6 +6,7 @@ import pytest
 from tests.nodes.frozen import START, World, daemon_set, deployment, group, node, pod, pods, replica_set
 
 from kubetide.nodes.explain.answers import explain_node
+from kubetide.nodes.records.export import copy_state
 from kubetide.plan.board import Intent, Workload
 from kubetide.units.time import hours, minutes
 
@@ -54,7 +55,7 @@ def test_the_answer_says_what_the_new_pod_asks_for():
     world = boosted_world(SET_BY_VPA, **INTENTS)
     world.tick(at=minutes(15))
     said = explain_node(world.state, "n1", world.now).sentence
-    assert "as a new pod it asks for cpu 2 in place of 1, as the last one of its workload" in said
+    assert "as a new pod it asks for cpu 2 in place of 1, by its VPA" in said
 
 
 def test_what_new_pods_ask_for_is_forgotten_after_a_day():
@@ -100,3 +101,46 @@ def test_a_new_node_has_what_a_daemon_sets_new_pods_ask_for(nodes, settings, ask
         settings=settings,
     )
     assert world.increases() == {"g": asked}
+
+
+def told_world(**settings):
+    """A pod of ``web`` that asks for 1 CPU; 1.5 are free elsewhere, and its VPA gives 2 to new ones."""
+    world = World(
+        nodes=[node("n1"), node("n2")],
+        pods=[pod("web-0", cpu="1", node="n1"), pod("other", cpu="2500m", node="n2", of="other")],
+        groups=[group("g", nodes=["n1", "n2"])],
+        replica_sets=(replica_set("web", 1), replica_set("other", 1)),
+        settings=settings,
+    )
+    world.tick(new_pods={"uid-web": {"app": {"cpu": "2"}}})
+    return world
+
+
+@pytest.mark.parametrize(
+    ("settings", "gone"),
+    [(INTENTS, []), ({"consolidation_enabled": True}, []), ({}, ["n1"])],
+    ids=["one plan", "consolidation", "as upstream"],
+)
+def test_what_new_pods_will_ask_for_is_told(settings, gone):
+    """No pod has to come back larger, and wait for a node, before it is known."""
+    world = told_world(**settings)
+    world.tick(at=minutes(15))
+    assert unneeded(world) == gone
+    assert not world.increases()
+
+
+def test_what_is_no_longer_told_is_forgotten():
+    """The VPA is gone: new pods ask for what their template says."""
+    world = told_world(**INTENTS)
+    world.tick(at=minutes(1))
+    world.tick(at=minutes(2), new_pods={})
+    world.tick(at=minutes(15))
+    assert unneeded(world) == ["n1"]
+
+
+def test_a_state_from_a_full_record_knows_what_was_told():
+    """A replay that begins with it decides the same."""
+    world = told_world(**INTENTS)
+    again = copy_state(world.state)
+    assert again.told_new_pods == {"uid-web": {"app": {"cpu": "2"}}}
+    assert again.memory.new_pods == world.state.memory.new_pods

@@ -24,7 +24,7 @@ from kubetide.simulate.scenarios.scenario import (
     start_of,
 )
 from kubetide.simulate.world import World
-from kubetide.units.time import after, minutes
+from kubetide.units.time import after, parse_duration
 
 VPA = """apiVersion: autoscaling.k8s.io/v1
 kind: VerticalPodAutoscaler
@@ -76,11 +76,11 @@ def scenario(*manifests, duration="40m", loops=LOOPS, low=20.0, peak=20.0, burst
     )
 
 
-def played(one, base, look):
-    """Run a world to its end, and return what ``look`` gives of it then."""
+def played(one, base, look, lasting="45m"):
+    """Run a world for that long, and return what ``look`` gives of it then."""
 
     async def main(clock):
-        end = after(clock.now(), minutes(45))
+        end = after(clock.now(), parse_duration(lasting))
         world = World(one, clock, base=base, end=end, seed=1, recorder=NullRecorder())
         await world.run()
         assert world.violations() == []
@@ -204,3 +204,16 @@ def test_a_vpa_leaves_the_resource_of_an_hpa_alone(tmp_path):
     assert "cpu: HorizontalPodAutoscaler web scales on its utilization, so it is left alone" in said
     assert "memory: target " in said
     assert "cpu: target " not in said
+
+
+def test_no_node_is_bought_for_a_pod_that_comes_back_larger(tmp_path):
+    """The node loop is told what new pods will ask for: no node goes that a moved pod would need when it is back."""
+
+    async def look(world):
+        return world.timeline
+
+    one = scenario(VPA % "Initial", duration="2h", low=54.0, peak=54.0, consolidation_enabled=True)
+    timeline = played(one, tmp_path, look, lasting="2h")
+    assert len(timeline.node_lives) == 4
+    assert max(timeline.waits) == 0
+    assert timeline.nodes["general"][-1] == 2

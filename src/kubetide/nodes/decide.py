@@ -39,7 +39,7 @@ from kubetide.nodes.decision import (
     Outcomes,
     Result,
 )
-from kubetide.nodes.facts.new_pods import with_new_pods
+from kubetide.nodes.facts.new_pods import counts_new_pods, with_new_pods
 from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
@@ -203,8 +203,8 @@ def _begin(state: State, now: Instant) -> Commands:
     if message := not_begun(state):
         state.phases.end("updateClusterState")
         return plan_without_nodes(state, message, now)
-    if state.settings.consolidation_enabled or "intents" in state.settings.demand_sources:
-        memory.new_pods = with_new_pods(memory.new_pods, state.pending, now)
+    if counts_new_pods(state.settings):
+        memory.new_pods = with_new_pods(memory.new_pods, state.told_new_pods, state.pending, now)
     if is_quiet(state):
         assert state.view is not None, "a quiet state has been looked at"
         memory.templates_at = now

@@ -1,21 +1,27 @@
 """The board: messages between the loops.
 
 The horizontal loop writes what it wants (intent per workload with a due time); the node loop reads
-it as demand and writes back what can be provided, and when. Made by the wiring and handed to the
+it as demand and writes back what can be provided, and when. Who changes new pods says what they will ask
+for. Made by the wiring and handed to the
 controllers; strict drop-in modes leave it off, as upstream's defaults do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from kubetide.objects.base import Quantities
 from kubetide.units.time import Duration, Instant, hours
 
 ANNOUNCED: Final = hours(1)
 """Of changes by the clock the next one is announced, and the rises within this time of it: a boot may take longer."""
+
+
+NewPods = Mapping[str, Mapping[str, Quantities]]
+"""By uid of their controller: the requests that its new pods get, by container. Of what is not named nobody knows."""
 
 
 class Workload(msgspec.Struct, frozen=True, order=True):
@@ -75,6 +81,10 @@ class Board:
         """Whether a loop of the process sets ``sizes``, sooner or later."""
         self.sizes: tuple[NodeSize, ...] | None = None
         """Of the node groups that may grow, ordered, each once; None until they are known."""
+        self.asks_new_pods = False
+        """Whether somebody reads ``new_pods``; they are not worked out else."""
+        self.new_pods: NewPods = {}
+        """What a VPA gives to new pods, by whoever changes them in this process; a new mapping where any of it changes."""
 
     def announce(self, intent: Intent) -> None:
         """Set an intent, replacing the earlier ones of its source for the workload."""

@@ -53,6 +53,11 @@ class VpaIndex:
             if left:
                 self._by_target[target] = left
 
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """Where there are VPA objects with a target."""
+        return frozenset(namespace for namespace, _, _ in self._by_target)
+
     def __len__(self) -> int:
         return len(self._targets)
 

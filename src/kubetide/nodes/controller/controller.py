@@ -38,6 +38,7 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Action, AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
+from kubetide.nodes.facts.new_pods import counts_new_pods
 from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.records.checkpoint import CHECKPOINT_EVERY, checkpoint_of
@@ -106,6 +107,7 @@ class NodesController(BaseLoop):
         self._board = board
         if board is not None:
             board.tells_sizes = True
+            board.asks_new_pods |= counts_new_pods(settings)
         self._state = State(
             replace(
                 settings,

@@ -88,7 +88,7 @@ class Gatherer:
         self._cloud = cloud
         self._gpu_label = cloud.gpu_label
         self._clock = clock
-        self._board = board
+        self._board = board or Board()
         self._known = known
         self._caches = caches
         self._pods = PodSlimmer()
@@ -184,15 +184,16 @@ class Gatherer:
         live: dict[str, tuple[Pod, ...]] | None = None,
         priority_map: PriorityMap | None = None,
     ) -> Delta:
-        known = self._known
+        known, board = self._known, self._board
         self._midway = True
         objects = Delta(step=step, gone=Gone()) if self._has_nothing_new() else await self._objects(step)
-        intents = self._board.intents() if self._board is not None else ()
+        intents = board.intents()
         return replace(
             objects,
             unread=self._unread(),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
             intents=intents if intents != known.intents else None,
+            new_pods=board.new_pods if board.new_pods != known.told_new_pods else None,
             priority_map=priority_map if priority_map != known.priority_map else None,
             holds=self._holds(),
             live_pods=live,

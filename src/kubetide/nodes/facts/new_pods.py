@@ -1,9 +1,10 @@
-"""What the last new pod of a workload asked for, where a VPA sets the requests of new pods.
+"""What the new pods of a workload ask for, where a VPA sets their requests.
 
 A pod that is moved comes back as a new one, and may ask for more than it did: by a newer recommendation, or by a
 start-up boost while it starts. Where only the requests of now are counted, its node goes, the new pod fits nowhere, and a
-node is bought for it, again and again. Cluster Autoscaler does not count this; so it is used only where the loops share a
-plan, or with consolidation.
+node is bought for it, again and again. Whoever changes new pods in the same process tells what they will ask for; of others
+it is learned from the last one that waited. Cluster Autoscaler does not count this; so it is used only where the loops
+share a plan, or with consolidation.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.nodes.settings import Settings
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Container, Pod
 from kubetide.objects.vpa import UPDATES_ANNOTATION
+from kubetide.plan.board import NewPods
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, hours
 
@@ -27,20 +30,38 @@ _RENEWED: Final = hours(1)
 
 
 class NewPod(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The requests of a workload's last pod that waited for a node, by container."""
+    """The requests of a workload's new pods, by container.
+
+    Attributes:
+        at: Since when they are known.
+        created: When the pod was created that they were learned from.
+        told: Whether they were told, and not learned from a pod that waited for a node.
+    """
 
     at: Instant
-    requests: dict[str, Quantities]
+    requests: Mapping[str, Quantities]
     created: str = ""
+    told: bool = False
 
 
-def with_new_pods(known: dict[str, NewPod], pending: Mapping[Key, Pod], now: Instant) -> dict[str, NewPod]:
-    """Return ``known`` with the waiting pods whose requests a VPA has set, by the uid of their controller, for a day."""
-    if known:
-        known = {uid: one for uid, one in known.items() if after(one.at, _REMEMBERED) > now}
+def counts_new_pods(settings: Settings) -> bool:
+    """Return whether moved pods count with what they ask for when they come back."""
+    return settings.consolidation_enabled or "intents" in settings.demand_sources
+
+
+def with_new_pods(
+    known: dict[str, NewPod], told: NewPods, pending: Mapping[Key, Pod], now: Instant
+) -> dict[str, NewPod]:
+    """Return ``known`` by what is told now, and of other workloads by the waiting pods whose requests a VPA has set.
+
+    Learned ones are remembered for a day. Keys are uids of controllers.
+    """
+    known = {uid: one for uid, one in known.items() if uid not in told and _holds(one, now)} | {
+        uid: _told(known.get(uid), requests, now) for uid, requests in told.items()
+    }
     for _, pod in sorted(pending.items()):
         owner = controller_of(pod.metadata)
-        if owner is None or UPDATES_ANNOTATION not in (pod.metadata.annotations or {}):
+        if owner is None or owner.uid in told or UPDATES_ANNOTATION not in (pod.metadata.annotations or {}):
             continue
         before, created = known.get(owner.uid), pod.metadata.creation_timestamp or ""
         if before is not None and created < before.created:
@@ -51,6 +72,16 @@ def with_new_pods(known: dict[str, NewPod], pending: Mapping[Key, Pod], now: Ins
         if before is None or not same or after(before.at, _RENEWED) < now:
             known = {**known, owner.uid: NewPod(now, requests, created)}
     return known
+
+
+def _holds(one: NewPod, now: Instant) -> bool:
+    return not one.told and after(one.at, _REMEMBERED) > now
+
+
+def _told(before: NewPod | None, requests: Mapping[str, Quantities], now: Instant) -> NewPod:
+    if before is not None and before.told and before.requests == requests:
+        return before
+    return NewPod(now, requests, told=True)
 
 
 def as_new(pod: Pod, new_pods: Mapping[str, NewPod]) -> Pod:
@@ -75,7 +106,7 @@ def told_new(pod: Pod, new: Pod) -> str:
             for name, amount in sorted(amounts.items())
             if amount != own.get(name)
         ]
-    return f"; as a new pod it asks for {', '.join(said)}, as the last one of its workload" if said else ""
+    return f"; as a new pod it asks for {', '.join(said)}, by its VPA" if said else ""
 
 
 def _readable(amounts: Quantities | None) -> Quantities:

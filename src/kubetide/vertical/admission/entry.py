@@ -24,6 +24,7 @@ def _make(parts: Parts, settings: Settings) -> AdmissionController:
         caches=parts.caches,
         on_problem=parts.warn,
         answers=parts.answers,
+        board=parts.board,
     )
 
 

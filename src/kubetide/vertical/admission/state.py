@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kubetide.objects.limit_range import LimitRange
+from kubetide.objects.meta import OwnerReference
+from kubetide.objects.pod import PodTemplate
 from kubetide.objects.vpa import OFF, VerticalPodAutoscaler
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.matching import VpaIndex
@@ -15,14 +18,26 @@ from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.workloads import WorkloadKey, WorkloadView
 
 
+class ControllerTemplate(NamedTuple):
+    """The template of the pods that a controller makes, and how these refer to it."""
+
+    owner: OwnerReference
+    template: PodTemplate
+
+
 @dataclass(slots=True)
 class State:
-    """The known cluster objects. Only the state keeper changes it."""
+    """The known cluster objects. Only the state keeper changes it.
+
+    Attributes:
+        templates: Of controllers that make pods of their own, where the process holds whole objects of them.
+    """
 
     settings: Settings = field(default_factory=Settings)
     vpas: VpaIndex = field(default_factory=VpaIndex)
     workloads: dict[WorkloadKey, WorkloadView] = field(default_factory=dict)
     limit_ranges: dict[str, tuple[LimitRange, ...]] = field(default_factory=dict)
+    templates: dict[WorkloadKey, ControllerTemplate] = field(default_factory=dict)
 
     def bounds(self, namespace: str) -> NamespaceBounds:
         """Return the bounds of a namespace. Raises: QuantityError."""
@@ -42,12 +57,18 @@ class State:
         found = sorted([*others, *([one] if one is not None else [])], key=lambda each: each.metadata.name)
         self.limit_ranges[key[0]] = tuple(found)
 
-    def put_workload(self, key: WorkloadKey, view: WorkloadView | None) -> None:
-        """Store a controller of pods; None removes it."""
+    def put_workload(
+        self, key: WorkloadKey, view: WorkloadView | None, template: ControllerTemplate | None = None
+    ) -> None:
+        """Store a controller of pods, with the template of those that it makes; None removes it."""
         if view is None:
             self.workloads.pop(key, None)
         else:
             self.workloads[key] = view
+        if template is None:
+            self.templates.pop(key, None)
+        else:
+            self.templates[key] = template
 
 
 def admits(vpa: VerticalPodAutoscaler, settings: Settings) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from kubetide.loop import Answers, BaseLoop
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import MUTATING_WEBHOOKS
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Forbidden, NotFound, Withheld
@@ -26,6 +27,7 @@ from kubetide.vertical.admission.controller.certificates import (
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.controller.state_keeper import StateKeeper
 from kubetide.vertical.admission.decide import Answer
+from kubetide.vertical.admission.new_pods import NewPods
 from kubetide.vertical.admission.registration import (
     IN_PROCESS,
     NAME,
@@ -51,7 +53,8 @@ _SCALES_EVERY = minutes(1)
 class AdmissionController(BaseLoop):
     """Applies recommendations to new pods and checks VPA objects, as upstream's admission controller does.
 
-    Reviews are answered as they come; a tick keeps certificate, webhook and lease. A cluster whose guard refuses
+    Reviews are answered as they come; a tick keeps certificate, webhook and lease, and tells the node loop what new
+    pods will ask for. A cluster whose guard refuses
     writes is only answered: no webhook, no lease.
     """
 
@@ -68,6 +71,7 @@ class AdmissionController(BaseLoop):
         host: str | None = None,
         on_problem: Callable[[str], None] = lambda _: None,
         answers: Answers | None = None,
+        board: Board | None = None,
     ) -> None:
         """Prepare the controller; it sends no request before the first tick.
 
@@ -77,11 +81,13 @@ class AdmissionController(BaseLoop):
             host: Address to listen on; None for all of the machine.
             on_problem: Called once with each different problem.
             answers: Calls the webhook inside of the process: nothing listens, and there is no certificate.
+            board: Where other loops are told what new pods will ask for; None where there are none.
         """
         super().__init__()
         self._cluster, self._clock, self._settings = cluster, clock, settings
         self._keeper = StateKeeper(cluster, clock, settings, caches)
         self.state = self._keeper.state
+        self._board, self._new_pods = board, NewPods(self.state)
         self._on_problem, self._told = on_problem, set[str]()
         self.handler = ReviewHandler(self.state, clock, on_problem=self._tell_answer)
         self._certificates = certificates
@@ -124,6 +130,7 @@ class AdmissionController(BaseLoop):
         # The updater evicts pods while the lease is fresh: they must come back through the webhook.
         if await self._try(self._register):
             await self._try(self._renew_lease)
+            self._tell_of_new_pods()
 
     async def _try(self, step: Callable[[], Awaitable[None]]) -> bool:
         """Return whether a step came to its end; what it fails by is counted, and the next tick tries it again."""
@@ -165,6 +172,11 @@ class AdmissionController(BaseLoop):
                 raise
             self._listener = listener
         self.listening.set()
+
+    def _tell_of_new_pods(self) -> None:
+        if self._board is not None and self._board.asks_new_pods:
+            self._new_pods.look()
+            self._board.new_pods = self._new_pods.requests
 
     def _tell_answer(self, answer: Answer) -> None:
         self._on_problem(f"admission: {answer.problem}")

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from kubetide.objects.batch import CronJob
 from kubetide.objects.kinds import LIMIT_RANGES, VPAS, Kind
 from kubetide.objects.limit_range import LimitRange
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, OwnerReference
 from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.objects.workload import Deployment, ReplicaSet, ReplicationController
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.vertical.admission.settings import Settings
-from kubetide.vertical.admission.state import State
+from kubetide.vertical.admission.state import ControllerTemplate, State
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
-from kubetide.vertical.workloads import WorkloadView, view_of
+from kubetide.vertical.workloads import Workload, WorkloadView, view_of
 from kubetide.watching import Caches, Informer
 
 
@@ -42,15 +44,18 @@ class StateKeeper:
         def limit_range(key: Key, _: object, new: LimitRange | None) -> None:
             self.state.put_limit_range(key, new)
 
-        def workload(kind: str, key: Key, _: object, new: Any) -> None:
-            # In one process the cache holds whole objects.
-            view = new if new is None or isinstance(new, WorkloadView) else view_of(kind, new)
-            self.state.put_workload((kind, *key), view)
+        def workload(kind: Kind[Any], key: Key, _: object, new: Any) -> None:
+            place = kind.kind, *key
+            if new is None or isinstance(new, WorkloadView):
+                self.state.put_workload(place, new)
+            else:
+                # In one process the cache holds whole objects.
+                self.state.put_workload(place, view_of(kind.kind, new), template_of(kind, new))
 
         _follow(self._vpas, vpa)
         _follow(self._ranges, limit_range)
         for kind, informer in self._workloads:
-            _follow(informer, partial(workload, kind.kind))
+            _follow(informer, partial(workload, kind))
 
     async def synced(self) -> None:
         """Return once every cache is synced, or was refused."""
@@ -66,6 +71,21 @@ class StateKeeper:
             self.state.put_workload(view.key, view)
         for key in scales.gone:
             self.state.put_workload(key, None)
+
+
+def template_of(kind: Kind[Any], controller: Workload) -> ControllerTemplate | None:
+    """Return the template of the pods that a controller makes itself; None where it makes none now."""
+    if isinstance(controller, CronJob | Deployment):
+        return None
+    template = controller.spec.template
+    has_none = isinstance(controller, ReplicaSet | ReplicationController) and controller.spec.replicas == 0
+    if template is None or has_none:
+        return None
+    meta = controller.metadata
+    owner = OwnerReference(
+        api_version=kind.api_version, kind=kind.kind, name=meta.name, uid=meta.uid, controller=True
+    )
+    return ControllerTemplate(owner, template)
 
 
 def _follow(informer: Informer[Any], handler: Callable[[Key, Any, Any], None]) -> None:
