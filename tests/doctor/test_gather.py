@@ -33,7 +33,8 @@ from kubetide.objects.kinds import (
     STORED_KINDS,
     VPAS,
 )
-from kubetide.ports.errors import Forbidden
+from kubetide.ports.cloud import Cloud, NodeGroup
+from kubetide.ports.errors import CloudError, Forbidden
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, parse_rfc3339, seconds
@@ -64,8 +65,8 @@ class Refusing:
         return await self._inner.list(kind, **selectors)
 
 
-def gathered(cluster, clock):
-    return gather(cluster, clock.now, cloud=None, settings=Settings(), recommender=RecommenderSettings())
+def gathered(cluster, clock, cloud=None):
+    return gather(cluster, clock.now, cloud=cloud, settings=Settings(), recommender=RecommenderSettings())
 
 
 async def prepared(clock, *more):
@@ -247,6 +248,37 @@ def test_what_nodes_have_shown_and_what_waits_for_capacity_is_read():
     assert after.priorities is not None
     assert after.priorities.priorities == "10: [spot]"
     assert [one.metadata.name for one in (*after.requests, *after.pod_templates)] == ["train", "worker"]
+
+
+class Scaling(Cloud):
+    """A cloud that scales group ``g`` itself, or does not say what it does."""
+
+    name, gpu_label = "own", ""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    async def refresh(self):
+        return [NodeGroup(id="g")]
+
+    async def own_scaling(self):
+        if isinstance(self.answer, CloudError):
+            raise self.answer
+        return self.answer
+
+
+def test_what_the_cloud_scales_itself_is_asked_once():
+    """A cloud that does not say leaves its groups readable."""
+
+    async def main(clock):
+        cluster = await prepared(clock)
+        told = await gathered(cluster, clock, Scaling({"g": ["schedule night"]}))
+        return told, await gathered(cluster, clock, Scaling(CloudError("not allowed")))
+
+    told, refused = run_virtual(main, start=START)
+    assert (told.own_scaling, told.own_scaling_error) == ({"g": ["schedule night"]}, "")
+    assert (refused.own_scaling, refused.own_scaling_error) == ({}, "not allowed")
+    assert [one.id for one in refused.groups] == ["g"]
 
 
 def test_the_text_has_each_fix_once_and_the_cost():

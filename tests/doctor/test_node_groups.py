@@ -162,3 +162,16 @@ def test_a_pod_without_a_node_may_have_a_group_of_its_zone():
         return len(found("zones", pods=(bound,), groups=groups, **zonal("a")))
 
     assert (reported("a"), reported("b")) == (0, 1)
+
+
+def test_groups_that_the_cloud_scales_itself():
+    """Each is named with what changes its size; others are not, and a cloud that does not say is no problem of a group."""
+    groups = (group("a"), group("b"))
+    rules = ["scaling policy cpu-70", "schedule night", "schedule day", "schedule noon"]
+    (one,) = found("cloud-scaling", groups=groups, own_scaling={"a": rules, "gone": ["schedule night"]})
+    assert (one.object, one.severity) == ("node group a", "critical")
+    assert "scaling policy cpu-70, schedule night, schedule day and 1 more" in one.seen
+    (unknown,) = found("cloud-scaling", groups=groups, own_scaling_error="AccessDenied")
+    assert unknown.severity == "info"
+    assert "AccessDenied" in unknown.seen
+    assert found("cloud-scaling", groups=groups) == []

@@ -18,7 +18,10 @@ from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, minutes, seconds
 
-READS = {"group_candidates", "get", "list", "watch", "get_scale", "kinds", "name", "gpu_label", "refresh"}
+READS = {
+    *("get", "list", "watch", "get_scale", "kinds"),
+    *("group_candidates", "name", "gpu_label", "own_scaling", "refresh"),
+}
 
 
 class Switch:

@@ -122,17 +122,12 @@ async def gather(
             found[name] = ()
         except ApiError as error:
             unread[kind.plural] = str(error)
-    groups: Sequence[NodeGroup] = ()
-    if cloud is not None:
-        try:
-            groups = await cloud.refresh()
-        except CloudError as error:
-            unread["node groups"] = str(error)
+    of_cloud = {} if cloud is None else await _of_cloud(cloud, unread)
     read_at = now()
     snapshot = Snapshot(
         now=Instant(read_at - read_at % seconds(1)),
         **found,
-        groups=tuple(groups),
+        **of_cloud,
         group_statuses=await _statuses(cluster, settings),
         priorities=await _priorities(cluster, settings),
         learned=await _learned(cluster, settings),
@@ -144,6 +139,19 @@ async def gather(
         recommender=recommender,
     )
     return replace(snapshot, missing_scales=await _missing(cluster, snapshot))
+
+
+async def _of_cloud(cloud: Cloud, unread: dict[str, str]) -> dict[str, Any]:
+    """Return the snapshot's fields of a cloud's groups; none of groups that cannot be read, which ``unread`` then names."""
+    try:
+        groups: Sequence[NodeGroup] = await cloud.refresh()
+    except CloudError as error:
+        unread["node groups"] = str(error)
+        return {}
+    try:
+        return {"groups": tuple(groups), "own_scaling": await cloud.own_scaling()}
+    except CloudError as error:
+        return {"groups": tuple(groups), "own_scaling_error": str(error)}
 
 
 async def _statuses(cluster: Cluster, settings: Settings) -> tuple[GroupStatus, ...]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kubetide.doctor.checks import (
     budgets,
+    cloud_scaling,
     cluster_health,
     competing_controllers,
     daemon_sets,
@@ -55,6 +56,7 @@ CHECKS: Final = (
     Check("elastic", elastic.find),
     Check("time-tables", time_tables.find),
     Check("competing-controllers", competing_controllers.find),
+    Check("cloud-scaling", cloud_scaling.find),
     Check("no-group", no_group.find),
     Check("daemon-sets", daemon_sets.find),
     Check("group-backoff", group_backoff.find),

@@ -257,6 +257,14 @@ class Cloud(Protocol):
         """Return the present node groups, ordered by id."""
         ...
 
+    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+        """Return what of the cloud changes the sizes of node groups by itself, by group, in a few words each.
+
+        These are scaling policies, alarms and schedules that are switched on; a group without any is left out. No tick asks.
+        Raises CloudError.
+        """
+        return {}
+
     async def increase_size(self, group_id: str, delta: int) -> None:
         """Add ``delta`` > 0 nodes. Raises CloudError, also if that would exceed the maximum."""
         ...

@@ -25,6 +25,7 @@ _CLOUD_READS = frozenset(
         "gpu_types",
         "group_candidates",
         "knows_machines",
+        "own_scaling",
         "pod_prices",
         "refresh",
         "resource_limits",

@@ -10,7 +10,7 @@ from kubetide.nodes.templates.build import template_of
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the warnings of the provider: unreadable tags, its own scaling policies, stale views.
+    """Yield the warnings of the provider: unreadable tags, settings that do not go with an autoscaler.
 
     A group of which the cloud gives no template is one only while no live node of it can serve.
     """
