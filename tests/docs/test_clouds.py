@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.docs.tables import DOCS, rows, section
 
-from kubetide.clouds.aws.api import CHANGES, CREATING, SERVICES
+from kubetide.clouds.aws.api import CHANGES, CREATING, DIAGNOSING, SERVICES
 from kubetide.clouds.aws.errors import cause_of_code
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
 from kubetide.runtime.timing.clock import run_virtual
@@ -33,9 +33,13 @@ def test_the_policy_is_of_exactly_the_calls():
     reads, changes = (one["Action"] for one in json.loads(blocks("json")[0])["Statement"])
     permissions = {name: f"{service}:{name}" for name, service in SERVICES.items()}
     assert sorted(changes) == sorted(permissions[name] for name in CHANGES)
-    assert sorted(reads) == sorted(permissions[name] for name in SERVICES.keys() - CHANGES - CREATING)
+    assert sorted(reads) == sorted(
+        permissions[name] for name in SERVICES.keys() - CHANGES - CREATING - DIAGNOSING
+    )
     more = section(PAGE, "### Rights").split("--node-autoprovisioning-enabled")[1]
-    assert {permissions[name] for name in CREATING} <= set(re.findall(r"`([a-z0-9]+:\w+)`", more))
+    assert {permissions[name] for name in CREATING | DIAGNOSING} <= set(
+        re.findall(r"`([a-z0-9]+:\w+)`", more)
+    )
 
 
 def test_errors_mean_what_the_page_says():

@@ -234,3 +234,33 @@ def test_flags_that_cannot_be_used(flags, words):
 
     with pytest.raises(KubetideError, match=words):
         asyncio.run(main())
+
+
+def test_what_aws_scales_itself_is_found(server, world):
+    """A tracking policy and a scheduled action of one group; the other one, and groups of others, have none."""
+    aws, _, _, names, cloud = world
+    tracking = {
+        "PredefinedMetricSpecification": {"PredefinedMetricType": "ASGAverageCPUUtilization"},
+        "TargetValue": 50.0,
+    }
+    server.asg.put_scaling_policy(
+        AutoScalingGroupName=names[0],
+        PolicyName="cpu-50",
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingConfiguration=tracking,
+    )
+    server.asg.put_scheduled_update_group_action(
+        AutoScalingGroupName=names[0], ScheduledActionName="night", Recurrence="0 20 * * *", DesiredCapacity=0
+    )
+
+    async def main():
+        await cloud.refresh()
+        told = await cloud.own_scaling()
+        aws.refuse = {"DescribePolicies": "AccessDenied"}
+        with pytest.raises(KubetideError, match="allow autoscaling:DescribePolicies"):
+            await cloud.own_scaling()
+        return told
+
+    assert asyncio.run(main()) == {
+        names[0]: ["scaling policy cpu-50 (TargetTrackingScaling)", "scheduled action night (0 20 * * *)"]
+    }

@@ -25,6 +25,8 @@ SERVICES: Final[Mapping[str, str]] = {
     "DescribeSubnets": "ec2",
     "GetInstanceTypesFromInstanceRequirements": "ec2",
     "DescribeNodegroup": "eks",
+    "DescribePolicies": "autoscaling",
+    "DescribeScheduledActions": "autoscaling",
 }
 """The service of each operation: the whole of what the program's role must be allowed."""
 
@@ -34,8 +36,12 @@ CHANGES: Final = frozenset({"SetDesiredCapacity", "TerminateInstanceInAutoScalin
 CREATING: Final = frozenset({"CreateAutoScalingGroup", "DeleteAutoScalingGroup", "DescribeSubnets"})
 """Operations that are needed only where groups are created."""
 
+DIAGNOSING: Final = frozenset({"DescribePolicies", "DescribeScheduledActions"})
+"""Operations that no tick makes: for ``kubetide doctor`` alone."""
+
 _GROUPS_OF_A_CALL: Final = 100
 _CONFIGURATIONS_OF_A_CALL: Final = 50
+_RECORDS_OF_A_CALL: Final = 100
 _LINUX: Final = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
 
 
@@ -125,6 +131,15 @@ class AwsApi:
         answer = await self._call("DescribeNodegroup", {"clusterName": cluster, "nodegroupName": name})
         found: Json | None = answer.get("nodegroup")
         return found
+
+    async def scaling_policies(self) -> list[Json]:
+        """Return the scaling policies of all groups of the region."""
+        return await self._pages("DescribePolicies", {"MaxRecords": _RECORDS_OF_A_CALL}, "ScalingPolicies")
+
+    async def scheduled_actions(self) -> list[Json]:
+        """Return the scheduled actions of all groups of the region that are still to come."""
+        request = {"MaxRecords": _RECORDS_OF_A_CALL}
+        return await self._pages("DescribeScheduledActions", request, "ScheduledUpdateGroupActions")
 
     async def set_desired_capacity(self, group: str, size: int) -> None:
         """Set how many instances a group is to have, whatever its cooldown."""

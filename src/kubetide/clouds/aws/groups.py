@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubetide.clouds.aws.ids import provider_id
@@ -81,7 +82,7 @@ class Asg(NamedTuple):
 
     Attributes:
         warm: How many machines its warm pool has, which are no nodes.
-        launches_suspended: Why AWS launches nothing for it; empty where it does.
+        suspended: Its processes that are suspended, each with the reason that AWS gives.
     """
 
     name: str
@@ -93,7 +94,7 @@ class Asg(NamedTuple):
     tags: tuple[tuple[str, str], ...]
     launch: Launch
     warm: int = 0
-    launches_suspended: str = ""
+    suspended: Mapping[str, str] = MappingProxyType({})
 
 
 def read_group(raw: Json) -> Asg:
@@ -120,13 +121,17 @@ def read_group(raw: Json) -> Asg:
         tags=tuple((tag.get("Key") or "", tag.get("Value") or "") for tag in raw.get("Tags") or ()),
         launch=_launch(raw),
         warm=raw.get("WarmPoolSize") or len(instances) - len(found),
-        launches_suspended=_suspension(raw.get("SuspendedProcesses") or ()),
+        suspended=_suspended(raw.get("SuspendedProcesses") or ()),
     )
 
 
-def _suspension(processes: Sequence[Json]) -> str:
-    launch = [one for one in processes if one.get("ProcessName") == "Launch"]
-    return (launch[0].get("SuspensionReason") or "no reason is given") if launch else ""
+def _suspended(processes: Sequence[Json]) -> Mapping[str, str]:
+    return MappingProxyType(
+        {
+            str(one.get("ProcessName") or ""): str(one.get("SuspensionReason") or "no reason is given")
+            for one in processes
+        }
+    )
 
 
 def doubts_of(group: Asg, spec: NodeSpec | None) -> list[str]:
@@ -144,10 +149,9 @@ def doubts_of(group: Asg, spec: NodeSpec | None) -> list[str]:
             f"AWS refuses to end nodes below its own minimum size {group.min_size}, which is above the "
             f"{spec.min_size} of --nodes; lower it, or raise that of --nodes"
         )
-    if group.launches_suspended:
-        doubts.append(
-            f"its process Launch is suspended ({group.launches_suspended}), so no machine comes; resume it"
-        )
+    if "Launch" in group.suspended:
+        why = group.suspended["Launch"]
+        doubts.append(f"its process Launch is suspended ({why}), so no machine comes; resume it")
     if any(line.weight not in {"", "1"} for line in group.launch.overrides):
         doubts.append(
             "its overrides have weights, so its desired capacity does not count nodes; remove the weights"
