@@ -16,7 +16,7 @@ from kubetide.doctor.gather import gather, read_statuses
 from kubetide.doctor.text import findings_text
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.nodes.facts.priorities import PRIORITIES_KEY, PRIORITY_MAP, PriorityMap
-from kubetide.nodes.memory import GroupLearned, Learned
+from kubetide.nodes.memory import GroupLearned, Learned, TimeTaken
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, learned_document
 from kubetide.objects.kinds import (
@@ -220,7 +220,7 @@ def test_a_group_that_grows_for_the_first_time_grows_since_its_last_increase():
 
 def test_what_nodes_have_shown_and_what_waits_for_capacity_is_read():
     """The ConfigMap of the node loop, and PodTemplates only where something names them."""
-    learned = Learned(groups={"g": GroupLearned(joins=2, slowest=seconds(70))})
+    learned = Learned(groups={"g": GroupLearned(joins=2, starts=(TimeTaken(START, seconds(70)),))})
     request = {
         "metadata": {"name": "train"},
         "spec": {

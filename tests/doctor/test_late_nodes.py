@@ -7,7 +7,7 @@ from tests.doctor.findings import found
 from tests.nodes.frozen import START, TAINTED, group, node
 
 from kubetide.doctor import GroupStatus
-from kubetide.nodes.memory import GroupLearned
+from kubetide.nodes.memory import GroupLearned, TimeTaken
 from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import GroupOptions
 from kubetide.units.time import before, format_rfc3339, minutes, seconds
@@ -51,9 +51,11 @@ def test_a_group_has_the_time_of_its_own_options():
     """max-node-provision-time of the group counts, where the cloud is asked."""
     slow = GroupOptions(max_node_provision_time="40m")
     assert late(group_statuses=(growing(12),), groups=(group("g", options=slow),)) == []
-    learned = {"g": GroupLearned(joins=3, slowest=seconds(70))}
+    learned = {"g": GroupLearned(joins=3, starts=(TimeTaken(START, seconds(70)),))}
     [(_, said)] = late(group_statuses=(growing(21),), groups=(group("g", options=slow),), learned=learned)
-    assert said.endswith("gives up after 40m0s; its slowest node so far was ready 1m10s after it had joined")
+    assert said.endswith(
+        "gives up after 40m0s; the slowest of its last nodes was ready 1m10s after it had joined"
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_a_group_has_the_time_of_its_own_options():
 )
 def test_a_node_is_late_by_what_its_group_has_shown(minutes_ago, slowest, is_late):
     """Twice the slowest, at least three minutes; where nothing was seen, half of max-node-startup-time."""
-    learned = {"g": GroupLearned(joins=3, slowest=seconds(slowest))} if slowest else {}
+    learned = {"g": GroupLearned(joins=3, starts=(TimeTaken(START, seconds(slowest)),))} if slowest else {}
     reported = late(
         nodes=(node("n1", ready=False, created=ago(minutes_ago)),),
         groups=(group("g", nodes=["n1"]),),
@@ -72,7 +74,7 @@ def test_a_node_is_late_by_what_its_group_has_shown(minutes_ago, slowest, is_lat
     for title, said in reported:
         assert title == "Node n1"
         assert said.startswith(f"of group g, not ready for {minutes_ago}m0s: ")
-        assert ("; the slowest node of the group took" in said) is bool(slowest)
+        assert ("; the slowest of the last nodes of the group took" in said) is bool(slowest)
 
 
 def kubelet(**more):

@@ -59,8 +59,8 @@ def test_replica_sets_are_gone_through_once_however_many_changes_come():
 @pytest.mark.parametrize(
     ("nodes", "longest", "at", "said"),
     [
-        (2, 7, 2, "2 more nodes have joined (asked for at 2026-03-02T07:55:00Z; the slowest so far took 7m0s)"),
-        (1, 3, 10, "1 more node has joined, or is given up (asked for at 2026-03-02T07:55:00Z; late, as the slowest so far took 3m0s)"),
+        (2, 7, 2, "2 more nodes have joined (asked for at 2026-03-02T07:55:00Z; the one before took 7m0s)"),
+        (1, 3, 10, "1 more node has joined, or is given up (asked for at 2026-03-02T07:55:00Z; late, as the one before took 3m0s)"),
         (2, None, 10, "2 more nodes have joined, or are given up (asked for at 2026-03-02T07:55:00Z; how long its nodes take was not seen yet)"),
     ],
     ids=["expected", "late", "nothing known"],
@@ -70,7 +70,7 @@ def test_nodes_on_order_are_foreseen(nodes, longest, at, said):
     request = ScaleUpRequest(nodes, before(START, minutes(5)), after(START, minutes(10)))
     memory = Memory(scale_up_requests={"g": request})
     if longest is not None:
-        memory.longest_join = {"g": minutes(longest)}
+        memory.join_times = {"g": (minutes(longest),)}
     [coming] = foreseen(State(memory=memory), START)
     assert (coming.at, coming.subject) == (after(START, minutes(at)), "group g")
     assert f"{coming.text} ({coming.why})" == said

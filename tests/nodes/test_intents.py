@@ -154,7 +154,7 @@ def test_capacity_is_answered_on_the_board():
     )
     world.tick()
     assert world.commands[0].answers == (Capacity(WEB, 2, None, "group g is asked for nodes"),)
-    world.state.memory.longest_join["g"] = minutes(2)
+    world.state.memory.join_times["g"] = (minutes(2),)
     world.tick(at=seconds(10))
     assert world.commands[0].answers == (
         Capacity(WEB, 2, after(START, minutes(2)), "waits for nodes of group g"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pod, pods
 
 from kubetide.nodes.decision import DeleteInstances, IncreaseSize
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
-from kubetide.nodes.memory import GroupLearned, Learned
+from kubetide.nodes.memory import GroupLearned, Learned, TimeTaken
 from kubetide.ports.cloud import GroupOptions, Instance
-from kubetide.units.time import after, format_rfc3339, minutes, seconds
+from kubetide.units.time import after, format_rfc3339, hours, minutes, seconds
 
 NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
 ONE_MINUTE = (minutes(1),)
@@ -37,6 +38,15 @@ class Machines(World):
         return [one.code for one in self.reasons]
 
 
+def before(*took):
+    """Return the times of machines that came at the start of the story."""
+    return tuple(TimeTaken(START, one) for one in took)
+
+
+def took_to_register(world):
+    return [one.took for one in world.state.memory.register_times["g"]]
+
+
 def waiting(count=1, *, took=ONE_MINUTE, settings=None, **fields):
     """Return a world whose pods have bought a node each, in a group whose machines took so long to register before."""
     world = Machines(
@@ -45,7 +55,7 @@ def waiting(count=1, *, took=ONE_MINUTE, settings=None, **fields):
         settings={"replace_late_nodes": True, **(settings or {})},
     )
     if took:
-        world.state.memory.register_times["g"] = took
+        world.state.memory.register_times["g"] = before(*took)
     assert world.increases() == {"g": count}
     world.tick(at=seconds(10))
     return world
@@ -120,7 +130,7 @@ def test_only_the_late_one_is_replaced():
     """The one that has come counts, and how long it took is remembered."""
     world = waiting(count=2)
     world.tick(at=seconds(80), nodes=(world.registered("m1", at=seconds(80)),))
-    assert world.state.memory.register_times["g"] == (seconds(60), seconds(70))
+    assert took_to_register(world) == [seconds(60), seconds(70)]
     assert first_increase(world, until=400) == (200, {"g": 1})
 
 
@@ -141,7 +151,7 @@ def test_a_late_machine_that_comes_after_all_is_used():
     assert first_increase(world, until=400) == (200, {"g": 1})
     world.tick(at=seconds(210), nodes=(world.registered("m1", at=seconds(210)),))
     assert world.state.memory.late == {}
-    assert world.state.memory.register_times["g"] == (seconds(60), seconds(200))
+    assert took_to_register(world) == [seconds(60), seconds(200)]
     assert first_increase(world, until=900) is None
 
 
@@ -155,19 +165,62 @@ def test_a_late_machine_is_deleted_when_its_time_is_over():
     world.tick(at=seconds(930))
     world.tick(at=seconds(940))
     assert world.state.memory.scale_up_requests == {}
-    assert world.state.memory.longest_join == {}
+    assert world.state.memory.join_times == {}
     assert world.state.memory.late == {}
 
 
 def test_a_node_that_stays_not_ready_is_late_too():
     """The slowest of its group was ready after 40 seconds; what is learned of that outlives the process."""
     world = waiting()
-    world.state.memory.learned = Learned(groups={"g": GroupLearned(joins=3, slowest=seconds(40))})
+    world.state.memory.learned = Learned(
+        groups={"g": GroupLearned(joins=3, starts=before(seconds(40), seconds(30)))}
+    )
     world.tick(at=seconds(60), nodes=(world.registered("m1", at=seconds(60), ready=False, spec=NOT_READY),))
     assert first_increase(world, until=400) == (250, {"g": 1})
     assert world.messages("NodeLate") == [
-        "Node group g: node m1 is late: it is not ready 3m10s after it was created, the slowest so far took 40s"
+        "Node group g: node m1 is late: it is not ready 3m10s after it was created, the slowest of the last 2 took 40s"
     ]
+
+
+def started(world, name, *, at, took):
+    """Let a node join the group that is created then and ready so much later, and be gone after that."""
+    created, ready = (format_rfc3339(after(START, one)) for one in (at, at + took))
+    first = node(name, created=created, ready=False, spec=NOT_READY)
+    world.change("g", instances=(Instance(provider_id=f"cloud:///{name}"),))
+    world.tick(at=at, nodes=(first,))
+    status = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": ready}]}
+    world.tick(at=at + took, nodes=(node(name, created=created, status=status),))
+    world.tick(at=at + took + seconds(70))
+    world.change("g", instances=())
+    world.tick(at=at + took + minutes(2), gone_nodes=(name,))
+
+
+@pytest.mark.parametrize(
+    ("quick", "every", "limit"),
+    [
+        (0, hours(1), None),
+        (9, hours(1), None),
+        (10, hours(1), seconds(190)),
+        (1, hours(6 * 24), None),
+        (1, hours(8 * 24), seconds(190)),
+    ],
+)
+def test_one_slow_start_counts_for_a_while(quick, every, limit):
+    """One start of 8 minutes keeps nodes from being late until ten others came after it, or a week has passed."""
+    world = Machines(groups=[group("g")], settings={"replace_late_nodes": True})
+    started(world, "slow", at=seconds(0), took=minutes(8))
+    for turn in range(1, quick + 1):
+        started(world, f"quick-{turn}", at=turn * every, took=seconds(40))
+    at = (quick + 1) * every
+    world.change("g", target_size=1, instances=(Instance(provider_id="cloud:///n"),))
+    world.tick(at=at, nodes=(world.registered("n", at=at, ready=False, spec=NOT_READY),))
+    late = [waited for waited in range(10, 900, 10) if _is_late(world, at + seconds(waited))]
+    assert (seconds(late[0]) if late else None) == limit
+
+
+def _is_late(world, at):
+    world.tick(at=at)
+    return "n" in world.state.memory.late.get("g", {})
 
 
 def test_explanations_name_a_late_machine():
@@ -186,7 +239,7 @@ def test_another_group_gets_the_pods_where_the_first_is_backed_off():
         groups=[group("a"), group("b", maximum=0)],
         settings={"replace_late_nodes": True, "expander": "least-waste"},
     )
-    world.state.memory.register_times["a"] = (seconds(60),)
+    world.state.memory.register_times["a"] = before(seconds(60))
     assert world.increases() == {"a": 1}
     world.tick(at=seconds(10))
     assert first_increase(world, until=400) == (200, {"a": 1})

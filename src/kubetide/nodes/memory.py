@@ -87,6 +87,13 @@ class SeenAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     seen_at: Instant = Instant(0)
 
 
+class TimeTaken(msgspec.Struct, frozen=True, array_like=True):
+    """How long a machine took, and when that was seen."""
+
+    at: Instant
+    took: Duration
+
+
 class Join(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How right the template was when a node of the group joined: what it promised, and its source.
 
@@ -110,14 +117,14 @@ class GroupLearned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         amounts: One entry for each instance type that was seen in the group, in order of type.
         startup_taints: Keys of taints that nodes begin with and have lost once they are well, in order.
         joins: How many nodes were seen from before they were well.
-        slowest: The longest that one of them took from its creation until it was ready.
+        starts: How long the last of them took from their creation until they were ready (``recent_times``).
         last_join: The last of them.
     """
 
     amounts: tuple[SeenAmounts, ...] = ()
     startup_taints: tuple[str, ...] = ()
     joins: int = 0
-    slowest: Duration = Duration(0)
+    starts: tuple[TimeTaken, ...] = ()
     last_join: Join | None = None
 
 
@@ -240,8 +247,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """By offer: ``<instance type> <zone> <market>``."""
     unregistered_since: dict[str, Instant] = {}
     """By provider id."""
-    register_times: dict[str, tuple[Duration, ...]] = {}
-    """By group: the last times from the tick that first saw a machine to its registering."""
+    register_times: dict[str, tuple[TimeTaken, ...]] = {}
+    """By group: the last times from the tick that first saw a machine to its registering (``recent_times``)."""
     late: dict[str, dict[str, Instant]] = {}
     """By group: its late machines, and since when each is known to be; with ``--replace-late-nodes``."""
     former_instances: dict[str, str] = {}
@@ -262,8 +269,6 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """By group: what is odd about it and was said."""
     join_times: dict[str, tuple[Duration, ...]] = {}
     """By group: the last times from an increase to its last node's joining."""
-    longest_join: dict[str, Duration] = {}
-    """By group: the longest time from an increase to its last node's joining."""
     attempts: tuple[Attempt, ...] = ()
     useless: dict[str, Useless] = {}
     """By ``<group> <kind of pods>``."""

@@ -9,13 +9,14 @@ from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import GroupStatus, Snapshot
 from kubetide.nodes.explain.unready_nodes import unready_since, what_lacks
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint, is_suspended
+from kubetide.nodes.registry.arrivals import slowest_of
 from kubetide.nodes.registry.failures import max_provision_time, max_startup_time
 from kubetide.nodes.registry.nominations import awaits_nominations
 from kubetide.objects.node import Node
 from kubetide.units.time import ZERO, Duration, between, format_duration, minutes, parse_rfc3339
 
 _SLOWER: Final = 2
-"""A node is late after this many times the time of the slowest of its group."""
+"""A node is late after this many times the time of the slowest of its group's last nodes."""
 
 _LEAST: Final = minutes(3)
 """No node is late earlier than this."""
@@ -49,7 +50,7 @@ def _of_group(snapshot: Snapshot, group: GroupStatus) -> Iterator[Finding]:
         return
     slowest = _slowest(snapshot, group.name)
     usual = (
-        f"; its slowest node so far was ready {format_duration(slowest)} after it had joined"
+        f"; the slowest of its last nodes was ready {format_duration(slowest)} after it had joined"
         if slowest
         else ""
     )
@@ -79,7 +80,7 @@ def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     waits = between(since, snapshot.now)
     if waits <= (max(_LEAST, _SLOWER * slowest) if slowest else half):
         return
-    usual = f"; the slowest node of the group took {format_duration(slowest)}" if slowest else ""
+    usual = f"; the slowest of the last nodes of the group took {format_duration(slowest)}" if slowest else ""
     yield Finding(
         check="late-nodes",
         severity="warning",
@@ -92,6 +93,6 @@ def _of_node(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _slowest(snapshot: Snapshot, group: str) -> Duration:
-    """Return how long the slowest node of a group took from joining to ready; 0 if none was seen."""
+    """Return how long the slowest of a group's last nodes took from joining to ready; 0 if none was seen."""
     learned = snapshot.learned.get(group)
-    return ZERO if learned is None else learned.slowest
+    return ZERO if learned is None else slowest_of(learned.starts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubetide.nodes.consolidation.idle import upcoming_without_pods
+from kubetide.nodes.registry.arrivals import longest_join
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock
@@ -127,8 +128,8 @@ class Purchases:
             skipped = self._is_skipped(group, view, template)
             if skipped or not view.healthy or not self._may_grow(group, template):
                 continue
-            joins = state.memory.longest_join.get(group_id, _OVERLAP)
-            overlap = (joins + _DRAIN) / hours(1)
+            joins = longest_join(state.memory, group_id)
+            overlap = ((_OVERLAP if joins is None else joins) + _DRAIN) / hours(1)
             found.append(Target(group_id, template, group.price_per_hour, overlap))
         return sorted(found, key=lambda one: (one.price, one.group))
 

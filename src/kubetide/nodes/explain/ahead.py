@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubetide.loop import Coming
-from kubetide.nodes.registry.arrivals import expected_arrival
+from kubetide.nodes.registry.arrivals import expected_arrival, longest_join_text
 from kubetide.nodes.scale_up.pending.demand import existing_pods, expected_boot, lead_of
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
@@ -42,12 +42,9 @@ def _joins(state: State, now: Instant) -> list[Coming]:
     """Return when the nodes on order are expected; where that is not known, or was before, when they are given up."""
     found = []
     for group, request in sorted(state.memory.scale_up_requests.items()):
-        at, longest = expected_arrival(state.memory, group), state.memory.longest_join.get(group)
+        at, took = expected_arrival(state.memory, group), longest_join_text(state.memory, group)
         count = request.increase
         text = "1 more node has joined" if count == 1 else f"{count} more nodes have joined"
-        took = "how long its nodes take was not seen yet"
-        if at is not None and longest is not None:
-            took = f"the slowest so far took {format_duration(longest)}"
         if at is None or at < now:
             text += f", or {'is' if count == 1 else 'are'} given up"
             took = took if at is None else f"late, as {took}"

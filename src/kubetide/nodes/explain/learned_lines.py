@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubetide.nodes.registry.arrivals import slowest_of
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import text_of
 from kubetide.units.time import format_duration, format_rfc3339
@@ -19,9 +20,10 @@ def learned_lines(state: State, group_id: str) -> tuple[str, ...]:
     if join is None:
         return tuple(lines)
     nodes = "1 node" if learned.joins == 1 else f"{learned.joins} nodes"
-    lines.append(
-        f"{nodes} joined; ready after {format_duration(join.took)} the last, {format_duration(learned.slowest)} the slowest"
-    )
+    slowest = f"{format_duration(slowest_of(learned.starts))} the slowest"
+    if len(learned.starts) < learned.joins:
+        slowest += f" of the last {len(learned.starts)}"
+    lines.append(f"{nodes} joined; ready after {format_duration(join.took)} the last, {slowest}")
     wrong = [
         f"{name} {text_of(name, join.real.get(name, '0'))} where {text_of(name, join.promised[name])} was promised ({error:+.1%})"
         for name, error in join.errors.items()

@@ -145,7 +145,7 @@ def _note_unregistered(state: State, known: KnownNodes, now: Instant) -> None:
             machine = instance.provider_id
             if machine in registered:
                 if machine in former:
-                    note_registered(state, group_id, between(former[machine], now))
+                    note_registered(state, group_id, between(former[machine], now), now)
             elif instance.state != "Deleting" and instance.error is None:
                 found[machine] = former.get(machine, now)
     state.memory.unregistered_since = found
@@ -221,7 +221,6 @@ def _settle_requests(
             if group is not None and not request.recovered and group_id not in memory.late:
                 took = between(request.time, now)
                 memory.join_times[group_id] = (*memory.join_times.get(group_id, ()), took)[-MOST_JOINS:]
-                memory.longest_join[group_id] = Duration(max(took, memory.longest_join.get(group_id, 0)))
         elif request.expected_add_time < now:
             time_out(state, group_id, request, findings, now)
             timed_out.append((group_id, request))

@@ -1,4 +1,4 @@
-"""Late machines: those that take much longer to register, or to become ready, than others of their group have taken.
+"""Late machines: those that take much longer to register, or to become ready, than the last ones of their group took.
 
 With ``--replace-late-nodes`` a late machine is not waited for: the pods that it was bought for are planned for again. It
 is deleted only after ``--max-node-provision-time``, and is used if it comes after all. Where a machine is late that was
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.nodes.memory import MOST_JOINS
+from kubetide.nodes.memory import GroupLearned, TimeTaken
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.arrivals import recent_times, slowest_of, slowest_text
 from kubetide.nodes.registry.failures import (
     Findings,
     back_off,
@@ -25,7 +26,6 @@ from kubetide.nodes.scale_up.reporting.events import on_status
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import (
-    ZERO,
     Duration,
     Instant,
     after,
@@ -37,14 +37,17 @@ from kubetide.units.time import (
 )
 
 _TIMES: Final = 2
-"""A machine is late after this many times what the slowest has taken."""
+"""A machine is late after this many times what the slowest of the last ones took."""
 _AT_LEAST: Final = minutes(3)
 
 
-def note_registered(state: State, group_id: str, took: Duration) -> None:
+def note_registered(state: State, group_id: str, took: Duration, now: Instant) -> None:
     """Note how long a machine took to register, from the tick that first saw it."""
     times = state.memory.register_times
-    state.memory.register_times = {**times, group_id: (*times.get(group_id, ()), took)[-MOST_JOINS:]}
+    state.memory.register_times = {
+        **times,
+        group_id: recent_times((*times.get(group_id, ()), TimeTaken(now, took))),
+    }
 
 
 def late_machines(state: State, group: NodeGroup, counts: Counts, now: Instant) -> list[str]:
@@ -90,20 +93,23 @@ def late_text(state: State, group: NodeGroup, one: str, now: Instant) -> str:
     """Return since when a late machine is awaited, and how long others took."""
     waited = format_duration(whole_seconds(between(_since(state, one), now)))
     if one in state.nodes:
-        slowest = state.memory.learned.groups[group.id].slowest
-        return f"node {one} is late: it is not ready {waited} after it was created, the slowest so far took {format_duration(slowest)}"
-    times = state.memory.register_times[group.id]
-    took = f"the slowest of the last {len(times)} took" if len(times) > 1 else "the one before took"
-    return f"machine {one} is late: it has not registered for {waited}, {took} {format_duration(max(times))}"
+        times = state.memory.learned.groups[group.id].starts
+        seen = f"node {one} is late: it is not ready {waited} after it was created"
+    else:
+        times = state.memory.register_times[group.id]
+        seen = f"machine {one} is late: it has not registered for {waited}"
+    return f"{seen}, {slowest_text(slowest_of(times), len(times))}"
 
 
 def _limits(state: State, group: NodeGroup) -> tuple[Duration | None, Duration | None]:
     """Return after how long a machine is late to register, and a node to be ready; None for never."""
-    times, learned = state.memory.register_times.get(group.id, ()), state.memory.learned.groups.get(group.id)
-    slowest = ZERO if learned is None else learned.slowest
+    memory = state.memory
+    starts = memory.learned.groups.get(group.id, GroupLearned()).starts
     return (
-        _limit(max(times, default=ZERO), max_provision_time(group, state.settings)),
-        _limit(slowest, max_startup_time(group, state.settings)),
+        _limit(
+            slowest_of(memory.register_times.get(group.id, ())), max_provision_time(group, state.settings)
+        ),
+        _limit(slowest_of(starts), max_startup_time(group, state.settings)),
     )
 
 

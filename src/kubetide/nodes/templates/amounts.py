@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.facts.machine_amounts import amount_error
 from kubetide.nodes.memory import GroupLearned, Learned, Memory, SeenAmounts
+from kubetide.nodes.registry.arrivals import recent_times
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
 from kubetide.units.quantity import Quantity, quantity_error
@@ -97,7 +98,7 @@ def merged(own: Learned, earlier: Learned) -> Learned:
             amounts=_united(mine.amounts, other.amounts, MOST_IMAGES),
             startup_taints=tuple(sorted({*mine.startup_taints, *other.startup_taints})),
             joins=mine.joins + other.joins,
-            slowest=max(mine.slowest, other.slowest),
+            starts=recent_times((*other.starts, *mine.starts)),
             last_join=mine.last_join or other.last_join,
         )
     return Learned(types=types, groups=groups)

@@ -65,7 +65,7 @@ def read_learned(text: str) -> Learned:
     for name, group in found.groups.items():
         for entry in group.amounts:
             _check_seen(entry)
-        _check_times(f"group {name}", group.slowest)
+        _check_times(f"group {name}", *(time for one in group.starts for time in (one.at, one.took)))
         if (join := group.last_join) is not None:
             _check_times(f"node {join.node}", join.at, join.took)
             _check_amounts(f"node {join.node}", join.promised, join.real)

@@ -11,8 +11,9 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.facts.amounts import amount_text
 from kubetide.nodes.facts.machine_amounts import amount_error
 from kubetide.nodes.facts.nodes import CONDITION_TAINTS, OWN_TAINTS
-from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned
+from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned, TimeTaken
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.arrivals import recent_times
 from kubetide.nodes.registry.failures import max_startup_time
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.amounts import (
@@ -145,7 +146,7 @@ def _note_join(state: State, node: Node, group_id: str, now: Instant) -> list[Re
     taught = replace(
         former,
         joins=former.joins + 1,
-        slowest=max(former.slowest, took),
+        starts=recent_times((*former.starts, TimeTaken(now, took))),
         last_join=join,
     )
     _put_group(state, group_id, taught)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.nodes.explain.waiting.node_fit import refusal_on
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
-from kubetide.nodes.registry.arrivals import expected_arrival
+from kubetide.nodes.registry.arrivals import expected_arrival, longest_join_text
 from kubetide.nodes.registry.late_nodes import late_text
 from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.scale_up.pending.pods import kind_of
@@ -13,7 +13,7 @@ from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
 from kubetide.units.lists import counted, listed
-from kubetide.units.time import Instant, format_duration, format_rfc3339
+from kubetide.units.time import Instant, format_rfc3339
 
 _MOST_NAMES = 3
 
@@ -26,16 +26,12 @@ def upcoming_text(state: State, view: GroupView, now: Instant) -> str:
     request = state.memory.scale_up_requests.get(view.group.id)
     if request is None:
         return ""
-    longest, at = state.memory.longest_join.get(view.group.id), expected_arrival(state.memory, view.group.id)
+    took, at = longest_join_text(state.memory, view.group.id), expected_arrival(state.memory, view.group.id)
     parts = [late_text(state, view.group, one, now) for one in view.counts.late[:_MOST_NAMES]]
-    if at is not None and longest is not None and at >= now:
-        parts.append(
-            f"expected by {format_rfc3339(at)}, as the slowest so far took {format_duration(longest)}"
-        )
-    elif not parts and longest is not None:
-        parts.append(f"late, as the slowest so far took {format_duration(longest)}")
+    if at is not None and at >= now:
+        parts.append(f"expected by {format_rfc3339(at)}, as {took}")
     elif not parts:
-        parts.append("how long its nodes take was not seen yet")
+        parts.append(took if at is None else f"late, as {took}")
     parts.append(f"asked for at {format_rfc3339(request.time)}")
     parts.append(f"given up at {format_rfc3339(request.expected_add_time)} if it has not joined by then")
     parts += filter(None, [_failed_before(state, view.group.id)])
