@@ -46,6 +46,14 @@ def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
     return [one for one in found if key_of(one) not in gone]
 
 
+def in_turn(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
+    """Return the requests in the order in which they are served: the oldest that were never tried, then by their last try.
+
+    So requests that no capacity is ever found for use up no turn of another one. Cluster Autoscaler has no such order.
+    """
+    return sorted(current(state, tick), key=lambda one: since(one, PROVISIONED) or Instant(0))
+
+
 def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], now: Instant) -> None:
     """Place the pods of all booked requests on the snapshot, so that nothing else takes their capacity in this tick.
 
@@ -87,30 +95,36 @@ def pick(state: State, tick: RequestsTick, now: Instant) -> None:
     """Pick the request that is due next, in every loop, whether or not requests have the turn.
 
     It is accepted, and waits longer before its next try. One of class check-capacity is accepted only when it is answered,
-    if several of these are answered at once. Pods that are younger than their scale-up delay are left out.
+    if several of these are answered at once. Pods that are younger than their scale-up delay are left out; a request all of
+    whose pods are so young is accepted, and the next one is picked.
 
     Source: Cluster Autoscaler, the injector.
     """
-    for request in current(state, tick):
+    for request in in_turn(state, tick):
         if not is_served(request, state.settings) or not _is_due(state, request, now):
             continue
         pods = _pods(state, tick, request, now)
         if pods is None or _was_not_written(state, tick, request, now):
             continue
+        in_batch = bool(_batch_size(state)) and _is_check(state, request)
+        old_enough = [[] if one and is_too_new(one[0], state, now) else one for one in pods]
+        if not any(old_enough):
+            if not in_batch and since(request, ACCEPTED) is None:
+                tick.changed[key_of(request)] = accepted(request, now)
+            continue
         note_try(state, request)
         picked = request
-        if not (_batch_size(state) and _is_check(state, request)):
+        if not in_batch:
             picked = tick.changed[key_of(request)] = accepted(request, now)
-        tick.picked, tick.whole = picked, pods
-        tick.pods = [[] if one and is_too_new(one[0], state, now) else one for one in pods]
-        tick.processed |= tick.waits
+        tick.picked, tick.pods, tick.whole = picked, old_enough, pods
+        tick.processed = True
         return
 
 
 def to_check(
     state: State, tick: RequestsTick, now: Instant
 ) -> list[tuple[ProvisioningRequest, list[list[Pod]]]]:
-    """Return the requests of class check-capacity that this turn answers, with their pods; oldest first.
+    """Return the requests of class check-capacity that this turn answers, with their pods; in turn.
 
     That is the picked one, if it is of this class. With batches it is as many as are due, whatever was picked.
     Source: Cluster Autoscaler, provisioningrequest/orchestrator: classes in order, of which this one fetches its batch.
@@ -121,7 +135,7 @@ def to_check(
     if size <= 1:
         return [(picked, tick.pods)] if _is_check(state, picked) else []
     found: list[tuple[ProvisioningRequest, list[list[Pod]]]] = []
-    for request in current(state, tick):
+    for request in in_turn(state, tick):
         if len(found) >= size:
             break
         if not _is_check(state, request):

@@ -16,7 +16,7 @@ class RequestsTick(msgspec.Struct):
         changed: Requests whose conditions change, as they will be; by (namespace, name).
         deleted: Requests that go.
         booked: How many pods are booked for, by request.
-        picked: The request that is served next, None for none.
+        picked: The request that is served next; None where none is due, or all pods of those that are due are too young.
         pods: The pods that it asks for and that are old enough, by pod set.
         whole: The pods that it asks for, by pod set.
         processed: Whether a request can be answered, or has failed as its pods cannot be built.
@@ -39,4 +39,4 @@ class RequestsTick(msgspec.Struct):
     @property
     def waits(self) -> bool:
         """Whether a request waits for its answer, and can get it."""
-        return self.picked is not None and any(self.pods)
+        return self.picked is not None
