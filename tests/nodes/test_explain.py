@@ -125,9 +125,9 @@ def test_smallest_change_is_named_and_verified(fields, change):
     world = World(**fields)
     assert world.increases() == {}
     found = explained(world)
-    assert found.remedy is not None
-    assert found.remedy.text == change
-    assert found.remedy.verified
+    assert found.way_out is not None
+    assert found.way_out.text == change
+    assert found.way_out.verified
 
 
 def test_a_change_that_helps_does_help():
@@ -159,7 +159,7 @@ def test_no_help_is_offered_where_none_is_known():
     world.tick()
     found = explained(world)
     assert found.status == "refused"
-    assert found.remedy is None
+    assert found.way_out is None
 
 
 def test_machine_is_believed_over_the_catalogue():
@@ -204,8 +204,8 @@ def test_backoff_names_its_end():
     world.refused["g"] = "no machines left"
     world.tick()
     found = explained(world)
-    assert found.remedy is not None
-    assert found.remedy.text == (
+    assert found.way_out is not None
+    assert found.way_out.text == (
         "wait until 2026-03-02T08:05:00Z, when the backoff of group g ends "
         "(failed to increase node group size: no machines left)"
     )
@@ -319,8 +319,8 @@ def test_of_equal_ways_out_the_cheaper_node_is_the_headline():
         ],
     )
     found = explained(world)
-    assert found.remedy is not None
-    assert found.remedy.group == "z-cheap"
+    assert found.way_out is not None
+    assert found.way_out.group == "z-cheap"
     assert "(group z-cheap)" in found.sentence
 
 
@@ -334,9 +334,9 @@ def test_of_equal_waits_the_soonest_is_the_headline():
         world.state.memory.backoff[name] = replace(entry, until=after(world.now, until))
     world.tick(at=minutes(1))
     found = explained(world)
-    assert found.remedy is not None
-    assert found.remedy.group == "sooner"
-    assert found.remedy.needs_delivery
+    assert found.way_out is not None
+    assert found.way_out.group == "sooner"
+    assert found.way_out.needs_delivery
     assert "wait until 2026-03-02T08:05:00Z" in found.sentence
 
 
@@ -379,9 +379,9 @@ def test_a_zone_is_not_a_label_that_somebody_adds():
     world = World(pods=[pod("a", spec=where)], groups=[group("g")])
     assert world.increases() == {}
     found = explained(world)
-    assert found.remedy is not None
-    assert found.remedy.verified
-    assert found.remedy.text == (
+    assert found.way_out is not None
+    assert found.way_out.verified
+    assert found.way_out.text == (
         "add label disk=ssd to the nodes of group g and add a group like g in zone zone-c, or drop "
         "topology.kubernetes.io/zone=zone-c from the pod's node selector"
     )
@@ -392,8 +392,8 @@ def test_a_pod_of_another_size_needs_other_machines():
     world = World(pods=[pod("a", cpu="64")], groups=[group("g")])
     assert world.increases() == {}
     found = explained(world)
-    assert found.remedy is not None
-    assert (found.remedy.text, found.remedy.verified) == (
+    assert found.way_out is not None
+    assert (found.way_out.text, found.way_out.verified) == (
         "add a group like g with a larger machine type: 64 cpu allocatable or more",
         True,
     )
@@ -405,5 +405,5 @@ def test_the_cheapest_help_comes_first():
     world = World(pods=[pod("a", cpu="64")], groups=[group("g"), big])
     assert world.increases() == {}
     found = explained(world)
-    assert found.remedy is not None
-    assert found.remedy.text == "raise max of group large from 0 to 1"
+    assert found.way_out is not None
+    assert found.way_out.text == "raise max of group large from 0 to 1"

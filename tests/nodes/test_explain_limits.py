@@ -57,13 +57,13 @@ def test_a_limit_that_lets_in_one_more_is_named_beside_the_maximum(limits, chang
     """The first pod needs a higher maximum alone; the last one the limit as well, and both together do buy three nodes."""
     world = full(**limits)
     assert world.increases() == {}
-    first, last = explained(world, "a").remedy, explained(world, "c").remedy
+    first, last = explained(world, "a").way_out, explained(world, "c").way_out
     assert first is not None
     assert (first.text, first.verified) == ("raise max of group g from 1 to 2", True)
     assert last is not None
     assert (last.text, last.verified) == (f"raise max of group g from 1 to 4 and {change}", True)
     assert (
-        explain_equivalent_pods(world.state, [("default", name) for name in "abc"], world.now).remedy == last
+        explain_equivalent_pods(world.state, [("default", name) for name in "abc"], world.now).way_out == last
     )
 
 
@@ -105,8 +105,8 @@ def test_a_pod_behind_the_last_node_of_a_limit_is_not_said_to_be_helped(limits, 
 def test_a_limit_that_is_far_away_is_not_raised():
     """--max-nodes-total of a hundred has no part in what a group of one node lacks."""
     found = explained(full(settings={"max_nodes_total": 100}), "c")
-    assert found.remedy is not None
-    assert (found.remedy.text, found.remedy.verified) == ("raise max of group g from 1 to 4", True)
+    assert found.way_out is not None
+    assert (found.way_out.text, found.way_out.verified) == ("raise max of group g from 1 to 4", True)
 
 
 def test_a_group_that_grows_as_a_whole_is_told_the_total_for_all_of_it():
@@ -115,8 +115,8 @@ def test_a_group_that_grows_as_a_whole_is_told_the_total_for_all_of_it():
     world = full(maximum=4, settings={"max_nodes_total": 3}, options=whole)
     assert world.increases() == {}
     found = explained(world, "a")
-    assert found.remedy is not None
-    assert (found.remedy.text, found.remedy.verified) == ("raise --max-nodes-total from 3 to 4", True)
+    assert found.way_out is not None
+    assert (found.way_out.text, found.way_out.verified) == ("raise --max-nodes-total from 3 to 4", True)
 
 
 def test_nodes_that_are_on_their_way_count_once():
@@ -127,9 +127,9 @@ def test_nodes_that_are_on_their_way_count_once():
     world.groups["g"] = replace(world.groups["g"], instances=(Instance(provider_id="cloud:///n1"),))
     starting = node("n1", ready=False, created=format_rfc3339(world.now))
     assert world.increases(at=minutes(1), nodes=(starting,), pods=(pod("a", cpu="8"),)) == {}
-    remedy = next(one.remedy for one in explained(world, "a").groups if one.group == "large")
-    assert remedy is not None
-    assert remedy.text == "raise max of group large from 0 to 1 and raise --cores-total from 0:8 to 0:12"
+    way_out = next(one.way_out for one in explained(world, "a").groups if one.group == "large")
+    assert way_out is not None
+    assert way_out.text == "raise max of group large from 0 to 1 and raise --cores-total from 0:8 to 0:12"
 
 
 def test_equivalent_pods_of_which_the_first_has_its_node_name_what_keeps_the_last():

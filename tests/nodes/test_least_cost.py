@@ -269,8 +269,8 @@ def test_a_group_without_a_price_is_left_out_and_says_why():
     assert tried.state.tick.result == "ScaleUpNoOptionsAvailable"
     found = explain_pod(tried.state, ("default", "x"), tried.now)
     assert "no price per hour is known" in found.groups[0].why
-    assert found.remedy.text == "give group g a price per hour"
-    assert found.remedy.verified
+    assert found.way_out.text == "give group g a price per hour"
+    assert found.way_out.verified
 
 
 def test_the_explanation_of_a_pod_has_the_bound():

@@ -12,7 +12,7 @@ FAST = {"disktype": "fast-ssd", "topology.kubernetes.io/zone": "zone-a", "kubern
 ZONE = "topology.kubernetes.io/zone"
 
 
-def remedy(selector, *, others=()):
+def way_out(selector, *, others=()):
     """Return what would make the group with those labels, or another, take a pod with the selector."""
     groups = [
         group("fast", made=template(labels=FAST)),
@@ -20,7 +20,7 @@ def remedy(selector, *, others=()):
     ]
     world = World(pods=[pod("a", spec={"nodeSelector": selector})], groups=groups)
     assert world.increases() == {}
-    found = explain_pod(world.state, ("default", "a"), world.now).remedy
+    found = explain_pod(world.state, ("default", "a"), world.now).way_out
     assert found is not None
     assert found.verified or "add a group" in found.text
     return found.text
@@ -43,18 +43,18 @@ def remedy(selector, *, others=()):
 )  # fmt: skip
 def test_the_label_that_is_meant_is_offered(selector, said):
     """A slip in the value or in the key is put right in the pod, and the group then takes it."""
-    assert remedy(selector).startswith(said)
+    assert way_out(selector).startswith(said)
 
 
 def test_a_label_that_no_group_has_nearly_is_to_be_added():
     """What differs more, zones and architectures are no slips; nor is a label that another group has."""
-    assert remedy({"disktype": "slow"}) == "add label disktype=slow to the nodes of group fast"
-    assert remedy({ZONE: "zone-b"}).startswith("add a group like fast in zone zone-b")
-    assert remedy({"kubernetes.io/arch": "arm64"}).startswith(
+    assert way_out({"disktype": "slow"}) == "add label disktype=slow to the nodes of group fast"
+    assert way_out({ZONE: "zone-b"}).startswith("add a group like fast in zone zone-b")
+    assert way_out({"kubernetes.io/arch": "arm64"}).startswith(
         "add a group like fast with kubernetes.io/arch=arm64"
     )
     other, asked = {"disktype": "fasts-ssd", "for": "x"}, {"disktype": "fasts-ssd", "for": "y"}
-    assert "in place of disktype" not in remedy(asked, others=[other])
+    assert "in place of disktype" not in way_out(asked, others=[other])
 
 
 @pytest.mark.parametrize(

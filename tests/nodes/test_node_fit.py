@@ -42,7 +42,7 @@ PORT = {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "h
 
 
 @pytest.mark.parametrize(
-    ("made", "there", "waiting", "why", "remedy"),
+    ("made", "there", "waiting", "why", "way_out"),
     [
         pytest.param(
             node("n", cpu="4"),
@@ -102,11 +102,11 @@ PORT = {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "h
         ),
     ],
 )
-def test_the_first_refusal_and_the_smallest_change(made, there, waiting, why, remedy):
+def test_the_first_refusal_and_the_smallest_change(made, there, waiting, why, way_out):
     """The first filter's words with its numbers, and what has been verified to help."""
     verdict = one_node(made, there, waiting)
     assert verdict.why.startswith(why)
-    assert verdict.remedy == remedy
+    assert verdict.way_out == way_out
     assert verdict.verified
 
 
@@ -116,9 +116,9 @@ def test_a_wider_skew_is_less_than_no_rule():
     there = pods("b", 3, node="n1", **spread(ZONE))
     found = asked(nodes, there, pod("a", **spread(ZONE)))
     by_node = {one.nodes[0]: one for one in found.verdicts}
-    assert by_node["n1"].remedy == f"raise maxSkew over {ZONE} from 1 to 4"
+    assert by_node["n1"].way_out == f"raise maxSkew over {ZONE} from 1 to 4"
     assert by_node["n1"].verified
-    assert by_node["n2"].remedy == "lower cpu request from 100m to <= 50m"
+    assert by_node["n2"].way_out == "lower cpu request from 100m to <= 50m"
 
 
 def test_no_change_of_the_pod_helps_against_other_pods():
@@ -132,7 +132,7 @@ def test_no_change_of_the_pod_helps_against_other_pods():
 def test_a_host_port_that_is_taken():
     """The port is named."""
     verdict = one_node(node("n"), [pod("b", node="n", **PORT)], pod("a", of="x", **PORT))
-    assert verdict.remedy == "do without host port 80/TCP"
+    assert verdict.way_out == "do without host port 80/TCP"
     assert verdict.verified
 
 

@@ -157,8 +157,8 @@ def test_without_any_price_no_group_is_chosen_and_the_reason_says_so():
         text = "2 expansion options filtered out and no longer considered"
         assert world.messages("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: {text}"]
         answer = explain_pod(world.state, ("default", "p"), world.now)
-        assert answer.remedy is not None
-        assert "give group a a price per hour" in str(answer.remedy)
+        assert answer.way_out is not None
+        assert "give group a a price per hour" in str(answer.way_out)
 
 
 def test_a_service_is_not_asked_about_what_one_expander_settled():

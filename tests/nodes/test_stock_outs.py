@@ -50,7 +50,7 @@ def test_pods_without_another_group_do_not_wait_for_the_end_of_the_memory():
     held.refused.update(dict.fromkeys(("a1", "a2"), "none left"))
     asked = [len(held.tick(at=minutes(late))) for late in (0, 4, 6, 7)]
     assert asked == [1, 0, 1, 0]
-    of = {one.group: one.remedy for one in explain_pod(held.state, ("default", "p-0"), held.now).groups}
+    of = {one.group: one.way_out for one in explain_pod(held.state, ("default", "p-0"), held.now).groups}
     [change] = of["a2"].changes
     assert of["a2"].verified
     assert change.what == (
@@ -175,12 +175,12 @@ def test_a_pod_says_when_machines_that_are_out_of_stock_are_asked_for_again():
     held.refused.update({"a1": "none left", "a2": "none left"})
     held.tick()
     found = explain_pod(held.state, ("default", "p-0"), after(START, minutes(1)))
-    assert found.remedy is not None
-    assert (found.remedy.verified, found.remedy.needs_delivery) == (True, True)
-    assert found.remedy.text.startswith(
+    assert found.way_out is not None
+    assert (found.way_out.verified, found.way_out.needs_delivery) == (True, True)
+    assert found.way_out.text.startswith(
         "wait until 2026-03-02T08:05:00Z, when m5 a on-demand is asked for again (out of stock at 2026-03-02T08:00:00Z"
     )
-    assert {one.remedy.text for one in found.groups if one.remedy} == {found.remedy.text}
+    assert {one.way_out.text for one in found.groups if one.way_out} == {found.way_out.text}
 
 
 def test_explain_does_not_name_a_time_that_is_over():

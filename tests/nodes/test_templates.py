@@ -207,9 +207,9 @@ def test_what_would_help_is_tried_on_the_machine_that_comes_next(asked, change):
     """The smallest change for a pod that waits is found with the machines to come, not with the group's last node."""
     world = emptied(made=LARGER)
     assert world.increases(at=minutes(6), pods=(pod("p", **asked),)) == {}
-    remedy = explain_pod(world.state, ("default", "p"), world.now).remedy
-    assert remedy.verified
-    assert [one.what for one in remedy.changes] == [change]
+    way_out = explain_pod(world.state, ("default", "p"), world.now).way_out
+    assert way_out.verified
+    assert [one.what for one in way_out.changes] == [change]
 
 
 def test_a_group_at_zero_follows_its_daemon_sets():

@@ -160,7 +160,7 @@ PLACE = "document 1: Deployment shop/web: "
         ("  replicas: 3", "\treplicas: 3", "web.yaml:7: document 1: malformed YAML: found character that cannot start any token"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_named_with_its_place_and_its_remedy(find, replace, expected):
+def test_a_mistake_is_named_with_its_place_and_its_way_out(find, replace, expected):
     """A mistake in a manifest is reported with file, line, document, object, field and the fix."""
     assert find in WEB
     assert problems(WEB.replace(find, replace, 1)) == [expected]

@@ -62,7 +62,7 @@ def refusing_sts(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("refusing_sts")
 def test_a_role_that_may_not_be_assumed_is_named_as_such():
-    """The refused call is that of the token service, and the remedy is the trust policy of the role."""
+    """The refused call is that of the token service, and the way out is the trust policy of the role."""
     client = BotoClient(AwsConfig("eu-west-1", 1))
     try:
         with pytest.raises(CloudError) as caught:

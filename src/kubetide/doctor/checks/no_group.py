@@ -34,7 +34,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         found = explain_equivalent_pods(snapshot.node_state, keys, snapshot.now)
         if found.status != "refused":
             continue
-        remedy, or_room = found.remedy, f"; or {found.room}" if found.room else ""
+        way_out, or_room = found.way_out, f"; or {found.room}" if found.room else ""
         more = f" (and {len(pods) - 1} like it)" if len(pods) > 1 else ""
         yield Finding(
             check="no-group",
@@ -42,7 +42,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             object=f"Pod {meta.namespace}/{meta.name}{more}",
             seen=f"no node group would take it: {refusals_text(found)}",
             why="it waits: no node that can be bought helps it",
-            fix=found.way_out if remedy is None else f"{remedy.text_with_group}{or_room}",
+            fix=found.without_nodes if way_out is None else f"{way_out.text_with_group}{or_room}",
         )
 
 

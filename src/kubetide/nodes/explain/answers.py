@@ -31,10 +31,10 @@ from kubetide.nodes.explain.reserved_capacity import BOOKED, is_booking, reserve
 from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import in_vain_text, nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import Supposing
-from kubetide.nodes.explain.waiting.equivalent_groups import SharedRemedies, equivalence_of
+from kubetide.nodes.explain.waiting.equivalent_groups import SharedWaysOut, equivalence_of
 from kubetide.nodes.explain.waiting.movable_pods import room_text
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
-from kubetide.nodes.explain.waiting.remedy import Remedy
+from kubetide.nodes.explain.waiting.way_out import WayOut
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_daemon_set_pod
 from kubetide.nodes.reasons import FILTERED_OUT, NO_GROUPS
@@ -62,7 +62,7 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
         plugin: The scheduler's plugin, when it is one that refuses.
         shortfalls: What is short: requested, free, allocatable.
         template: Who says what the group's nodes look like.
-        remedy: The smallest change that would help.
+        way_out: The smallest change that would help.
         would_be: Whether the group does not exist and could be created.
     """
 
@@ -73,7 +73,7 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
     plugin: str = ""
     shortfalls: tuple[Shortfall, ...] = ()
     template: str = ""
-    remedy: Remedy | None = None
+    way_out: WayOut | None = None
     would_be: bool = False
 
 
@@ -81,10 +81,10 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod runs or waits where it does.
 
     Attributes:
-        remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
+        way_out: The smallest verified change over all groups; of equal ones that with the cheaper node.
         cost_summary: What is bought for it and all other pods together, and how far that is from the least
             possible price; empty unless the expander plans for all groups at once.
-        way_out: What a person can do about a pod that no change of a request or of a group helps; empty otherwise.
+        without_nodes: What a person can do about a pod that no change of a request or of a group helps; empty otherwise.
         no_candidates: Why no group could be created for it, where the loop may create groups.
         room: How the nodes of a group at its maximum get room for it, where that group would take it; empty otherwise.
     """
@@ -96,15 +96,15 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     result: str = ""
     groups: tuple[GroupVerdict, ...] = ()
-    remedy: Remedy | None = None
+    way_out: WayOut | None = None
     cost_summary: str = ""
     no_candidates: str = ""
-    way_out: str = ""
+    without_nodes: str = ""
     room: str = ""
 
 
-def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = False) -> PodExplanation:
-    """Explain one pod; ``share_remedies``: equivalent groups share one. Raises KeyError for an unknown pod."""
+def explain_pod(state: State, key: Key, now: Instant, *, share_ways_out: bool = False) -> PodExplanation:
+    """Explain one pod; ``share_ways_out``: equivalent groups share one. Raises KeyError for an unknown pod."""
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
@@ -130,17 +130,19 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_remedies: bool = 
             sentence=not_in_tick_sentence(state, tick, pod),
             result=tick.result,
         )
-    remedies: Supposing | SharedRemedies = supposing
-    if share_remedies:
-        remedies = SharedRemedies(supposing, partial(equivalence_of, state, tick, pod, verdict))
+    ways_out: Supposing | SharedWaysOut = supposing
+    if share_ways_out:
+        ways_out = SharedWaysOut(supposing, partial(equivalence_of, state, tick, pod, verdict))
     halt = unhealthy_text(state, tick.view)
-    found = _by_group(state, remedies, tick, key, verdict)
+    found = _by_group(state, ways_out, tick, key, verdict)
     return replace(found, sentence=f"{halt} {found.sentence}") if halt else found
 
 
 def _last_obstacles(groups: Sequence[GroupVerdict]) -> list[str]:
     """Return what the groups say once all that can be put right is, each answer once."""
-    said = [one.remedy.remaining if one.remedy is not None else one.why for one in groups if not one.would_be]
+    said = [
+        one.way_out.remaining if one.way_out is not None else one.why for one in groups if not one.would_be
+    ]
     return list(dict.fromkeys(filter(None, said)))
 
 
@@ -171,18 +173,18 @@ def _fits(state: State, tick: Tick, key: Key, now: Instant) -> PodExplanation | 
 
 
 def _by_group(
-    state: State, supposing: Supposing | SharedRemedies, tick: Tick, key: Key, verdict: Verdict | None
+    state: State, supposing: Supposing | SharedWaysOut, tick: Tick, key: Key, verdict: Verdict | None
 ) -> PodExplanation:
     """Return which groups take a pod, and what would help if none does."""
     namespace, name = key
-    # Remedies are found by deciding again, which leaves another tick.
+    # Ways out are found by deciding again, which leaves another tick.
     cost_summary, no_candidates = _cost_text(tick, key), tick.no_candidates
     groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.views)
-    remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
-    best = min(remedies, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
+    ways_out = [one.way_out for one in groups if one.way_out is not None and one.way_out.verified]
+    best = min(ways_out, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
     takers = [one.group for one in groups if one.takes and not one.would_be]
     created = [one.group for one in groups if one.takes and one.would_be]
-    way_out = room = ""
+    without_nodes = room = ""
     if takers or created:
         sentence = takers_sentence(takers, created, tick)
     elif not groups:
@@ -194,7 +196,7 @@ def _by_group(
         said = [_with_expander(state, one) for one in _last_obstacles(groups)]
         listed = f": {'; '.join(said[:_MOST_OBSTACLES])}" if said else ""
         sentence = f"No group takes it, and no change is known that would help{listed}."
-        way_out = _CONSTRAINTS if len(said) != 1 else f"put this right, which no node does: {said[0]}"
+        without_nodes = _CONSTRAINTS if len(said) != 1 else f"put this right, which no node does: {said[0]}"
     return PodExplanation(
         namespace=namespace,
         name=name,
@@ -202,10 +204,10 @@ def _by_group(
         sentence=sentence,
         result=tick.result,
         groups=groups,
-        remedy=None if takers or created else best,
+        way_out=None if takers or created else best,
         cost_summary=cost_summary,
         no_candidates=no_candidates,
-        way_out=way_out,
+        without_nodes=without_nodes,
         room=room,
     )
 
@@ -307,22 +309,22 @@ def _holds(verdict: Verdict, key: Key) -> bool:
 
 
 def _group_verdict(
-    tick: Tick, group: str, verdict: Verdict | None, supposing: Supposing | SharedRemedies
+    tick: Tick, group: str, verdict: Verdict | None, supposing: Supposing | SharedWaysOut
 ) -> GroupVerdict:
     template = tick.templates[group]
     source = "" if template is None else template.source
     skipped = tick.skipped.get(group)
     would_be = group in tick.would_be
     # A group that could be created is what it is: another candidate is nearer than a change of it.
-    remedy = None if would_be else supposing.remedy(group)
+    way_out = None if would_be else supposing.way_out(group)
     if verdict is not None and skipped is None and group in verdict.accepted:
-        if remedy is None or not remedy.only_limits:
+        if way_out is None or not way_out.only_limits:
             return GroupVerdict(group=group, takes=True, template=source, would_be=would_be)
-        return GroupVerdict(group=group, takes=False, why=_NO_NODE_LEFT, template=source, remedy=remedy)
+        return GroupVerdict(group=group, takes=False, why=_NO_NODE_LEFT, template=source, way_out=way_out)
     if verdict is None:
         words = "max total nodes in cluster reached"
         return GroupVerdict(
-            group=group, takes=False, why=words, reasons=(words,), template=source, remedy=remedy
+            group=group, takes=False, why=words, reasons=(words,), template=source, way_out=way_out
         )
     if skipped is not None:
         behind = verdict.skipped_refuse.get(group)
@@ -334,7 +336,7 @@ def _group_verdict(
                 why=why,
                 reasons=skipped,
                 template=source,
-                remedy=remedy,
+                way_out=way_out,
                 would_be=would_be,
             )
         why, reasons, refusal = (
@@ -353,7 +355,7 @@ def _group_verdict(
         plugin="" if refusal is None else refusal.plugin,
         shortfalls=() if refusal is None else refusal.numbers,
         template=source,
-        remedy=remedy,
+        way_out=way_out,
         would_be=would_be,
     )
 

@@ -23,7 +23,7 @@ _MOST_NAMES: Final = 3
 
 def refusals_text(found: PodExplanation) -> str:
     """Return what groups that exist say to a pod, first the one that a change would make take it."""
-    best = "" if found.remedy is None else found.remedy.group
+    best = "" if found.way_out is None else found.way_out.group
     refusing = [one for one in found.groups if one.why and not one.would_be]
     refusing.sort(key=lambda one: one.group != best)
     by_why: dict[str, list[str]] = {}
@@ -52,19 +52,19 @@ def explain_equivalent_pods(state: State, keys: Sequence[Key], now: Instant) -> 
     Raises: KeyError for an unknown pod.
     """
     first, last = min(keys), max(keys)
-    found = explain_pod(state, first, now, share_remedies=True)
-    remedy = found.remedy
+    found = explain_pod(state, first, now, share_ways_out=True)
+    way_out = found.way_out
     shares = (
-        any(one.kind in _SHARED for one in remedy.changes)
-        if remedy is not None
+        any(one.kind in _SHARED for one in way_out.changes)
+        if way_out is not None
         else found.status in {"waits", "helped"}
     )
     if first == last or not shares:
         return found
     # One node more is enough for the first pod; the last one says how many all of them need.
-    of_last = explain_pod(state, last, now, share_remedies=True)
-    if remedy is None:
+    of_last = explain_pod(state, last, now, share_ways_out=True)
+    if way_out is None:
         return of_last if of_last.status == "refused" else found
-    if of_last.remedy is None or of_last.remedy.group != remedy.group:
+    if of_last.way_out is None or of_last.way_out.group != way_out.group:
         return found
-    return replace(found, remedy=of_last.remedy, sentence=of_last.sentence)
+    return replace(found, way_out=of_last.way_out, sentence=of_last.sentence)

@@ -82,12 +82,12 @@ def _verdict_lines(verdict: GroupVerdict) -> list[str]:
     lines = [f"group {verdict.group}: {'takes it' if verdict.takes else f'no, {verdict.why}'}"]
     if verdict.template:
         lines.append(f"  template: {verdict.template}")
-    if verdict.remedy is not None:
-        left = f": then {verdict.remedy.remaining}" if verdict.remedy.remaining else ""
-        sure = "verified by deciding again" if verdict.remedy.verified else f"not enough alone{left}"
-        if verdict.remedy.verified and verdict.remedy.needs_delivery:
+    if verdict.way_out is not None:
+        left = f": then {verdict.way_out.remaining}" if verdict.way_out.remaining else ""
+        sure = "verified by deciding again" if verdict.way_out.verified else f"not enough alone{left}"
+        if verdict.way_out.verified and verdict.way_out.needs_delivery:
             sure += ", if the cloud then delivers"
-        lines.append(f"  would help: {verdict.remedy.text} ({sure})")
+        lines.append(f"  would help: {verdict.way_out.text} ({sure})")
     return lines
 
 

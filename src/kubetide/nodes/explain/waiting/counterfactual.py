@@ -35,9 +35,9 @@ from kubetide.nodes.explain.waiting.pod_changes import (
     tolerate,
     without_shorter_waits,
 )
-from kubetide.nodes.explain.waiting.remedy import Remedy
 from kubetide.nodes.explain.waiting.supposed_templates import suppose_labels, suppose_machine
 from kubetide.nodes.explain.waiting.volume_changes import where_the_volume_is
+from kubetide.nodes.explain.waiting.way_out import WayOut
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.reasons import (
     ATOMIC_OVER_MAX_TOTAL,
@@ -128,8 +128,8 @@ class Supposing:
         )
         return self._decide(supposed, "", choose=True).tick
 
-    def remedy(self, group_id: str) -> Remedy | None:
-        """Return what would make the group take the pod; None if it takes the pod already or no remedy is known."""
+    def way_out(self, group_id: str) -> WayOut | None:
+        """Return what would make the group take the pod; None if it takes the pod already or no way out is known."""
         supposed = self._unchanged()
         changes: list[Change] = []
         remaining = ""
@@ -139,7 +139,7 @@ class Supposing:
         for _ in range(_MOST_CHANGES):
             decided = self._decide(supposed, group_id) if changes else self._decide_unchanged()
             if self._takes(decided, group_id, supposed):
-                return Remedy(group_id, in_one_group(changes, group_id), verified=True) if changes else None
+                return WayOut(group_id, in_one_group(changes, group_id), verified=True) if changes else None
             rejection = _rejection(decided.tick, group_id, self._key)
             remaining = "" if rejection is None else rejection.text
             change = self._next_change(decided.tick, group_id, supposed)
@@ -149,7 +149,7 @@ class Supposing:
                 changes = [one for one in changes if one.kind not in LIMITS]
             changes = without_shorter_waits([*changes, *change])
         return (
-            Remedy(group_id, in_one_group(changes, group_id), verified=False, remaining=remaining)
+            WayOut(group_id, in_one_group(changes, group_id), verified=False, remaining=remaining)
             if changes
             else None
         )

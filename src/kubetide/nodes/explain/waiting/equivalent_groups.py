@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from kubetide.nodes.explain.waiting.counterfactual import Supposing
-from kubetide.nodes.explain.waiting.remedy import Remedy
+from kubetide.nodes.explain.waiting.way_out import WayOut
 from kubetide.nodes.reasons import BACKED_OFF, USELESS
 from kubetide.nodes.scale_up.choosing.options import group_of
 from kubetide.nodes.scale_up.tick import Tick, Verdict
@@ -13,19 +13,19 @@ from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 
 
-class SharedRemedies:
-    """Decides about one of each set of equivalent groups; the others have its remedy, in the words of that group."""
+class SharedWaysOut:
+    """Decides about one of each set of equivalent groups; the others have its way out, in the words of that group."""
 
     def __init__(self, supposing: Supposing, equivalence: Callable[[str], Hashable]) -> None:
         self._supposing = supposing
         self._equivalence = equivalence
-        self._known: dict[Hashable, Remedy | None] = {}
+        self._known: dict[Hashable, WayOut | None] = {}
 
-    def remedy(self, group_id: str) -> Remedy | None:
-        """Return what would make a group equivalent to this one take the pod; None if no remedy is known."""
+    def way_out(self, group_id: str) -> WayOut | None:
+        """Return what would make a group equivalent to this one take the pod; None if no way out is known."""
         equivalence = self._equivalence(group_id)
         if equivalence not in self._known:
-            self._known[equivalence] = self._supposing.remedy(group_id)
+            self._known[equivalence] = self._supposing.way_out(group_id)
         return self._known[equivalence]
 
 

@@ -57,7 +57,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     verified: bool = False
 
     @property
-    def remedy(self) -> str:
+    def way_out(self) -> str:
         """All changes in one sentence."""
         return " and ".join(change.what for change in self.changes)
 

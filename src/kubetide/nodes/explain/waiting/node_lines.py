@@ -34,5 +34,5 @@ def _verdict_lines(verdict: NodeVerdict) -> list[str]:
     lines = [f"{title}: no, {verdict.why}"]
     if verdict.changes:
         sure = "verified by asking the filters again" if verdict.verified else "not enough alone"
-        lines.append(f"  would help: {verdict.remedy} ({sure})")
+        lines.append(f"  would help: {verdict.way_out} ({sure})")
     return lines

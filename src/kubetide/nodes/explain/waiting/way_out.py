@@ -1,4 +1,4 @@
-"""A remedy: what would make a group take a pod."""
+"""A way out: what would make a group take a pod."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.nodes.explain.waiting.pod_changes import Change
 from kubetide.units.time import Instant
 
 
-class Remedy(msgspec.Struct, frozen=True):
+class WayOut(msgspec.Struct, frozen=True):
     """Changes that together make a group take a pod; ``verified`` if deciding again with them confirmed it.
 
     ``remaining`` is what the group still says to the pod where they are not enough; empty where that is not known.
@@ -46,7 +46,7 @@ class Remedy(msgspec.Struct, frozen=True):
 
     @property
     def needs_delivery(self) -> bool:
-        """Whether the remedy waits for a backoff: it helps only if the cloud delivers nodes again."""
+        """Whether the way out waits for a backoff: it helps only if the cloud delivers nodes again."""
         return any(change.kind == "backoff" for change in self.changes)
 
     @property

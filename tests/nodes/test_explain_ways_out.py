@@ -42,8 +42,8 @@ def explained(world, name="a"):
 def test_another_group_needs_no_higher_maximum(asked, change):
     """Where only a group of other machines helps, nobody is sent to raise the maximum of the present one."""
     found = explained(World(pods=[asked, ON_IT], **FULL))
-    assert found.remedy is not None
-    assert (found.remedy.text, found.remedy.verified) == (change, True)
+    assert found.way_out is not None
+    assert (found.way_out.text, found.way_out.verified) == (change, True)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_a_daemon_set_that_takes_the_whole_machine_is_named(asked, free):
     big = daemon_set("agent", cpu=asked)
     found = explained(World(pods=[pod("a", cpu="2")], groups=[group("g")], daemon_sets=(big,)))
     assert found.groups[0].why == f"Insufficient cpu (cpu: 2 requested, {free})"
-    assert found.remedy is not None
-    assert found.remedy.verified
-    assert found.remedy.text == (
+    assert found.way_out is not None
+    assert found.way_out.verified
+    assert found.way_out.text == (
         "keep the pods of DaemonSet kube-system/agent off the nodes of group g, or lower their request: each asks for "
         f"{asked} of 4 cpu"
     )
@@ -82,9 +82,9 @@ def test_a_spread_over_zones_that_no_group_meets_names_another_zone():
         "node(s) didn't match pod topology spread constraints (1 pods in its topology.kubernetes.io/zone, at most 0 for one "
         "more (maxSkew 1, and 1 of minDomains 2 domains))"
     )
-    assert found.remedy is not None
-    assert found.remedy.verified
-    assert found.remedy.text == (
+    assert found.way_out is not None
+    assert found.way_out.verified
+    assert found.way_out.text == (
         "add a group like g in another zone, or let the spread over topology.kubernetes.io/zone be soft "
         "(whenUnsatisfiable: ScheduleAnyway)"
     )
@@ -97,8 +97,8 @@ def test_the_maximum_counts_the_pods_before():
     """A pod behind others that wait for the same group is told the maximum that is enough for all of them."""
     waiting = [pod(name, cpu="4") for name in ("a", "b", "c")]
     found = explained(World(pods=[*waiting, ON_IT], **FULL), "c")
-    assert found.remedy is not None
-    assert found.remedy.text == "raise max of group g from 1 to 4"
+    assert found.way_out is not None
+    assert found.way_out.text == "raise max of group g from 1 to 4"
     bought = World(pods=[*waiting, ON_IT], nodes=FULL["nodes"], groups=[group("g", maximum=4, nodes=["n1"])])
     assert bought.increases() == {"g": 3}
 
@@ -119,11 +119,11 @@ def test_a_change_that_helps_others_first_counts_them(asked, change):
     groups = [group("g", maximum=2)]
     world = World(pods=[pod(name, **asked) for name in "abcd"], groups=groups)
     found = explained(world, "d")
-    assert found.remedy is not None
-    assert (found.remedy.text, found.remedy.verified) == (change, True)
+    assert found.way_out is not None
+    assert (found.way_out.text, found.way_out.verified) == (change, True)
     assert (
-        explain_equivalent_pods(world.state, [("default", name) for name in "abcd"], world.now).remedy
-        == found.remedy
+        explain_equivalent_pods(world.state, [("default", name) for name in "abcd"], world.now).way_out
+        == found.way_out
     )
 
 
@@ -133,7 +133,7 @@ def test_what_no_change_overcomes_is_named():
     found = explained(world)
     obstacle = "node(s) didn't match pod affinity rules"
     assert found.sentence.startswith(f"No group takes it, and no change is known that would help: {obstacle}")
-    assert found.way_out.startswith(f"put this right, which no node does: {obstacle}")
+    assert found.without_nodes.startswith(f"put this right, which no node does: {obstacle}")
     [explainer] = [one for one in EXPLAINERS if one.kind == "pod"]
     lines = explainer.lines(world, "default/a", world.now, "")
     assert any(
@@ -145,8 +145,8 @@ def test_what_no_change_overcomes_is_named():
 def test_an_affinity_that_no_pod_meets_names_the_rule_to_drop():
     """As about the nodes that are there: no new node has the pods that it asks for."""
     found = explained(World(pods=[pod("a", spec=LONELY), ON_IT], **FULL))
-    assert found.remedy is not None
-    assert (found.remedy.verified, found.remedy.text) == (
+    assert found.way_out is not None
+    assert (found.way_out.verified, found.way_out.text) == (
         True,
         "raise max of group g from 1 to 2 and drop the required podAffinity over kubernetes.io/hostname",
     )
@@ -157,8 +157,8 @@ def test_a_volume_elsewhere_asks_for_a_group_there():
     groups = [group("g", made=template(labels={ZONE: "a"}))]
     world = World(pods=[pod("a", **DATA)], groups=groups, volumes=bound_in("c"))
     found = explained(world)
-    assert found.remedy is not None
-    assert (found.remedy.text, found.remedy.verified) == (
+    assert found.way_out is not None
+    assert (found.way_out.text, found.way_out.verified) == (
         "add a group like g in zone c, where its volume v1 is",
         True,
     )
@@ -184,8 +184,8 @@ def test_a_missing_claim_is_named_once():
 def test_one_new_group_is_offered_for_all_that_its_nodes_need(spec, what):
     """Where another machine type is needed anyway, labels and the zone are those of the new group."""
     found = explained(World(pods=[pod("a", cpu="64", spec=spec), ON_IT], **FULL))
-    assert found.remedy is not None
-    assert (found.remedy.text, found.remedy.verified) == (
+    assert found.way_out is not None
+    assert (found.way_out.text, found.way_out.verified) == (
         f"add a group like g with {what} and a larger machine type: 64 cpu allocatable or more",
         True,
     )
@@ -227,8 +227,8 @@ def test_requests_that_a_vpa_sets_are_lowered_there():
         ),
     ):
         found = explained(World(pods=[asked], groups=[group("g")]))
-        assert found.remedy is not None
-        assert found.remedy.text == change
+        assert found.way_out is not None
+        assert found.way_out.text == change
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_group_that_a_limit_of_all_groups_holds_says_so(settings, said):
     ],
     ids=["plain", "selector", "larger", "too large", "affinity", "tolerates"],
 )
-def test_groups_that_are_alike_share_a_remedy_which_is_the_best_of_all(asked):
+def test_groups_that_are_alike_share_a_way_out_which_is_the_best_of_all(asked):
     """Three like groups at their maximum, one that is dearer, one with a label, one with a taint, one that is larger."""
     taint = {"spec": {"taints": [{"key": "team", "value": "b", "effect": "NoSchedule"}]}}
     made = {
@@ -300,5 +300,5 @@ def test_groups_that_are_alike_share_a_remedy_which_is_the_best_of_all(asked):
     world = World(groups=groups, nodes=nodes, pods=[*full, asked])
     shared = explain_equivalent_pods(world.state, [("default", "a")], world.now)
     each = explained(world)
-    assert (shared.remedy, shared.sentence) == (each.remedy, each.sentence)
+    assert (shared.way_out, shared.sentence) == (each.way_out, each.sentence)
     assert {one.group: one.why for one in shared.groups} == {one.group: one.why for one in each.groups}
