@@ -188,6 +188,17 @@ class MetricsError(KubetideError):
     """A metrics API did not answer with samples; ``str()`` is the text that conditions quote."""
 
 
+class NoSocketsError(RuntimeError, OSError):
+    """A socket was asked for in virtual time: clients take it for an address that nobody can connect to."""
+
+
+def is_without_sockets(error: BaseException | None) -> bool:
+    """Return whether an error comes of asking for a socket in virtual time."""
+    while error is not None and not isinstance(error, NoSocketsError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 class NoSeries(MetricsError):
     """A metrics API answered without a matching series."""
 

@@ -16,12 +16,16 @@ from kubetide.elastic.keda.triggers import Trigger
 
 
 class TriggerAnswer(NamedTuple):
-    """The answer of one trigger: its metrics as far as they are known, and why it did not answer; empty if it did."""
+    """The answer of one trigger: its metrics as far as they are known, and why it did not answer; empty if it did.
+
+    ``offline`` says that it was not asked, as virtual time has no sockets.
+    """
 
     trigger: Trigger
     metrics: tuple[TriggerMetric, ...]
     active: bool
     error: str
+    offline: bool = False
 
     @property
     def named(self) -> tuple[TriggerMetric, ...]:
@@ -41,5 +45,6 @@ def answer_of(source: Source, found: Sequence[TriggerAnswer]) -> Answer:
         error="; ".join(one.error for one in found if one.error),
         metrics=metrics,
         failed=tuple(one.trigger.place for one in found if one.error),
+        offline=any(one.offline for one in found),
         by=tuple(asked.metric for one in found if one.active for asked in one.named),
     )

@@ -82,8 +82,9 @@ def _decide_one(state: State, key: Key, now: Instant) -> _Turn:
     status = status_of(source, answer, problems, last, failures, rests=rests)
     raw = msgspec.json.encode(status | health_of(source, failures, memory.failures))
     settled = _settled(source, memory, answer)
+    offline = answer is not None and answer.offline and not answer.unread
     return _Turn(
-        Memory(key, last, _due(source, now), raw.decode(), problems, settled, failures),
+        Memory(key, last, _due(source, now), raw.decode(), problems, settled, failures, offline),
         write,
         msgspec.Raw(raw) if raw.decode() != memory.status else None,
         notices,

@@ -25,6 +25,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
         replicas, version: Of the target's scale.
         by: The metrics of the triggers that say that there is work.
         failed: The places of the triggers that could not be asked.
+        offline: Whether one of them was not asked, as virtual time has no sockets.
     """
 
     key: Key
@@ -36,6 +37,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     unread: bool = False
     by: tuple[str, ...] = ()
     failed: tuple[int, ...] = ()
+    offline: bool = False
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,6 +46,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         settled: The size at which the object is paused, once its target has been seen there.
         failures: Of the metrics of an object with a fallback.
+        offline: Whether it warns of servers only because they were not asked, as virtual time has no sockets.
     """
 
     key: Key
@@ -53,6 +56,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     warned: tuple[str, ...] = ()
     settled: int | None = None
     failures: Failures = ()
+    offline: bool = False
 
 
 class Claim(NamedTuple):

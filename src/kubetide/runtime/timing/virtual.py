@@ -23,11 +23,11 @@ from contextvars import Context, copy_context
 from functools import partial
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
-from typing import Any, Final, NoReturn, TypeVarTuple
+from typing import Any, NoReturn, TypeVarTuple
 
 import msgspec
 
-from kubetide.ports.errors import KubetideError
+from kubetide.ports.errors import KubetideError, NoSocketsError
 
 _Args = TypeVarTuple("_Args")
 
@@ -35,15 +35,8 @@ _MOST_NAMED = 10
 _FEWEST_TO_SWEEP = 100
 
 
-NO_SOCKETS: Final = "virtual time has no sockets"
-
-
 class Stalled(KubetideError):
     """Tasks wait, but no timer or task can wake them."""
-
-
-class NoSocketsError(RuntimeError, OSError):
-    """A socket was asked for in virtual time: clients take it for an address that nobody can connect to."""
 
 
 class _Soon(msgspec.Struct, eq=False):
@@ -249,7 +242,7 @@ class VirtualLoop(IntegerTimeLoop):
         )
 
     def _no_sockets(self, *_args: object, **_named: object) -> NoReturn:
-        raise NoSocketsError(f"{NO_SOCKETS}: use run_real or run_paced to listen or to connect")
+        raise NoSocketsError("virtual time has no sockets: use run_real or run_paced to listen or to connect")
 
     add_reader = _no_sockets
     add_writer = _no_sockets

@@ -19,7 +19,6 @@ from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, SCALED_OBJECTS
 from kubetide.objects.meta import Condition
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.timetables import ScaledObject
-from kubetide.runtime.timing.virtual import NO_SOCKETS
 from kubetide.schedules.state import State as TimeTables
 from kubetide.schedules.warnings import autoscalers, size_conflicts
 from kubetide.simulate.scenarios.build import Manifests
@@ -97,8 +96,8 @@ def _unfollowed(world: World) -> Iterator[str]:
         elif isinstance(state, ScaledObjects):
             for name, memory in sorted(state.memory.items()):
                 # That a run asks no servers is a notice of its own.
-                warned = [text for text in memory.warned if NO_SOCKETS not in text]
-                yield from _warnings(SCALED_OBJECTS.kind, "scaledobject", name, warned)
+                if not memory.offline:
+                    yield from _warnings(SCALED_OBJECTS.kind, "scaledobject", name, memory.warned)
         elif isinstance(state, ElasticWorkloads):
             for name in sorted(state.scene.workloads):
                 verdict = state.scene.verdict(name)

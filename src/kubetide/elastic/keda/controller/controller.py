@@ -28,7 +28,7 @@ from kubetide.objects.meta import Key, ObjectMeta
 from kubetide.objects.scaled_objects import needs_hpa
 from kubetide.objects.timetables import ScaledObject
 from kubetide.plan.board import Intent
-from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
+from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld, is_without_sockets
 from kubetide.units.time import Duration, Instant, seconds
 
 COMPONENT: Final = "keda-operator"
@@ -170,7 +170,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         if source.fallback is not None and not problems:
             problems += await self._failures(source, trigger, asked)
         text = f"triggers[{trigger.place}]: {problems[0]}" if problems else ""
-        return TriggerAnswer(trigger, asked, active=active, error=text)
+        offline = any(map(is_without_sockets, problems))
+        return TriggerAnswer(trigger, asked, active=active, error=text, offline=offline)
 
     async def _failures(
         self, source: Source, trigger: Trigger, asked: Iterable[TriggerMetric]
