@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pod
 from tests.nodes.requests import TEMPLATES, request, world
@@ -9,7 +10,7 @@ from tests.nodes.requests import TEMPLATES, request, world
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.ports.cloud import Instance
-from kubetide.units.time import after, format_rfc3339, minutes, seconds
+from kubetide.units.time import after, before, format_rfc3339, minutes, seconds
 
 NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
 
@@ -138,3 +139,30 @@ def test_a_pod_of_a_request_that_has_its_place_says_which():
     held.tick()
     assert explained(held)[0] == "fits"
     assert "so it buys no node itself" in explained(held, "large")[1]
+
+
+@pytest.mark.parametrize(
+    ("age", "settings", "said"),
+    [
+        (
+            seconds(10),
+            {"new_pod_scale_up_delay": minutes(1)},
+            "so it is looked at after 2026-03-02T08:00:50Z.",
+        ),
+        (seconds(1), {}, "so new that more may come, so they are looked at from 2026-03-02T08:00:01Z on."),
+        (
+            minutes(-10),
+            {},
+            "created at 2026-03-02T08:10:00Z, which is 10m0s later than the clock of the node loop",
+        ),
+    ],
+    ids=["its delay", "just created", "created in the future"],
+)
+def test_a_pod_that_is_too_new_says_until_when(age, settings, said):
+    """Also where it was created later than the loop's clock shows: then one of the clocks is to be set right."""
+    made = pod("a", cpu="3", created=format_rfc3339(before(START, age)))
+    world = World(pods=[made], groups=[group("g")], settings=settings)
+    world.tick()
+    status, sentence = explained(world)
+    assert status == "ignored"
+    assert said in sentence

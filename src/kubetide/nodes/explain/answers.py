@@ -127,7 +127,7 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_ways_out: bool = 
             namespace=namespace,
             name=name,
             status="ignored",
-            sentence=not_in_tick_sentence(state, tick, pod),
+            sentence=not_in_tick_sentence(state, tick, pod, now),
             result=tick.result,
         )
     ways_out: Supposing | SharedWaysOut = supposing

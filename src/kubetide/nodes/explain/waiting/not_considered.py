@@ -6,10 +6,12 @@ from kubetide.nodes.explain.waiting.node_fit import refusal_on
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_unschedulable
 from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.scale_up.pending.pods import delayed_until
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod, priority_of
+from kubetide.units.time import Instant, between, format_duration, format_rfc3339, instant_of
 
 _DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -38,7 +40,7 @@ def not_considered_sentence(state: State, pod: Pod) -> str:
     return ""
 
 
-def not_in_tick_sentence(state: State, tick: Tick, pod: Pod) -> str:
+def not_in_tick_sentence(state: State, tick: Tick, pod: Pod, now: Instant) -> str:
     """Return why this tick buys nothing for a pod that has no place."""
     if is_daemon_set_pod(pod):
         node, key = _node_of(pod), key_of(pod)
@@ -49,8 +51,31 @@ def not_in_tick_sentence(state: State, tick: Tick, pod: Pod) -> str:
             f"It belongs to a DaemonSet, so no node is bought for it: it waits for capacity on {where}{why}."
         )
     if any(key_of(one) == key_of(pod) for one in tick.demand.too_new):
-        return "It is younger than its scale-up delay, so it is not looked at yet."
+        return _too_new_sentence(state, pod, now)
+    if tick.new_until is not None:
+        return (
+            "All pods without a node are so new that more may come, so they are looked at from "
+            f"{format_rfc3339(tick.new_until)} on.{_created_later(pod, now)}"
+        )
     return f"It is not looked at in this tick: {tick.result}."
+
+
+def _too_new_sentence(state: State, pod: Pod, now: Instant) -> str:
+    until = format_rfc3339(delayed_until(pod, state))
+    if later := _created_later(pod, now):
+        return f"It is not looked at before {until}.{later}"
+    return f"It is younger than its scale-up delay (--new-pod-scale-up-delay, or its annotation), so it is looked at after {until}."
+
+
+def _created_later(pod: Pod, now: Instant) -> str:
+    """Return what is wrong where a pod was created in the future; empty for any other pod."""
+    created = instant_of(pod.metadata.creation_timestamp)
+    if created is None or created <= now:
+        return ""
+    return (
+        f" It was created at {format_rfc3339(created)}, which is {format_duration(between(now, created))} later than the clock of "
+        "the node loop shows: set the clocks of its machine and of the API server's right, and start the loop again."
+    )
 
 
 def _node_of(pod: Pod) -> str:

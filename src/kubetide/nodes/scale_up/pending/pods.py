@@ -137,10 +137,11 @@ def hints_that_hold(state: State, hints: Mapping[str, str]) -> dict[str, str]:
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
     """Return whether the pod is younger than, or exactly as old as, its scale-up delay (also for 0)."""
     created = instant_of(pod.metadata.creation_timestamp)
-    return created is not None and _delayed_until(pod, state) >= now
+    return created is not None and delayed_until(pod, state) >= now
 
 
-def _delayed_until(pod: Pod, state: State) -> Instant:
+def delayed_until(pod: Pod, state: State) -> Instant:
+    """Return until when the pod is too new: its scale-up delay after its creation."""
     delay = state.settings.new_pod_scale_up_delay
     text = (pod.metadata.annotations or {}).get(SCALE_UP_DELAY_ANNOTATION)
     if text:
@@ -167,7 +168,7 @@ def old_enough_at(state: State) -> Instant | None:
     if tick is None:
         return None
     # Upstream's delay has to be exceeded.
-    ends = [Instant(_delayed_until(pod, state) + 1) for pod in tick.demand.too_new]
+    ends = [Instant(delayed_until(pod, state) + 1) for pod in tick.demand.too_new]
     if tick.new_until is not None:
         ends.append(tick.new_until)
     return min(ends, default=None)
