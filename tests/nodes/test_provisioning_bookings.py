@@ -34,6 +34,17 @@ def test_a_booking_without_a_time_that_can_be_read_is_over(at):
     assert conditions(held, "next")["Provisioned"] == ("True", "CapacityIsFound")
 
 
+def test_a_clock_that_was_ahead_books_nothing_for_longer():
+    """Times an hour ahead come of an earlier process: the booking is over, and what it refused is tried again at once."""
+    ahead = minutes(-60)
+    booked = request("kept", ("small", 1), conditions=[provisioned(ahead)])
+    refused = request("next", ("small", 2), conditions=[provisioned(ahead, "False", "CapacityIsNotFound")])
+    held = world(requests=[booked, refused], templates=TEMPLATES)
+    held.tick()
+    assert conditions(held, "kept")["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
+    assert conditions(held, "next")["Provisioned"] == ("True", "CapacityIsFound")
+
+
 def test_a_node_with_booked_capacity_stays():
     """Small bookings hold their node as well: no controller would make booked pods again."""
     booked = request("kept", ("small", 1), conditions=[provisioned(minutes(5))])

@@ -76,6 +76,21 @@ def test_soft_taints_of_an_earlier_process_do_not_order_candidates(world):
     assert made.status.unneeded == ("a-0",)
 
 
+def test_a_soft_taint_of_a_clock_that_was_ahead_holds_its_node_no_longer(world):
+    """Its time is an hour after the start of this process: the node counts as unneeded since that."""
+    taint = {
+        "key": "DeletionCandidateOfClusterAutoscaler",
+        "value": "1767229200",
+        "effect": "PreferNoSchedule",
+    }
+    made = (
+        world(node_deletion_candidate_ttl=minutes(5)).add_group("a").add_node("a-0", spec={"taints": [taint]})
+    )
+    made.loop()
+    made.loop(advance=seconds(121))
+    assert [one.node for one in made.status.scaled_down] == ["a-0"]
+
+
 def test_soft_taints_bring_back_no_time_once_the_cluster_was_unhealthy(world):
     """Then since when nodes are unneeded is forgotten, also what an earlier process knew of it."""
     taint = {

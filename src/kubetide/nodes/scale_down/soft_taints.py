@@ -114,4 +114,5 @@ def restore(state: State, now: Instant) -> None:
     for name in sorted(state.nodes):
         since = candidate_since(state.nodes[name])
         if since is not None and after(since, ttl) >= now and name not in memory.unneeded:
-            memory.unneeded[name] = since
+            # A process whose clock was ahead may have written it.
+            memory.unneeded[name] = min(since, now)

@@ -24,7 +24,7 @@ from kubetide.objects.capacity import (
     condition_of,
     is_true,
 )
-from kubetide.units.time import Instant, format_rfc3339, instant_of
+from kubetide.units.time import Duration, Instant, between, format_rfc3339, instant_of
 
 
 def is_check_capacity(request: ProvisioningRequest, instance: str) -> bool:
@@ -65,6 +65,11 @@ def since(request: ProvisioningRequest, kind: str) -> Instant | None:
     """Return when the condition was last written, None without the condition."""
     found = condition_of(request.status.conditions, kind)
     return None if found is None else instant_of(found.last_transition_time)
+
+
+def is_over(begun: Instant, time: Duration, now: Instant) -> bool:
+    """Return whether a time since the last writing of a condition is over; it is where a clock that was ahead wrote it."""
+    return abs(between(begun, now)) > time
 
 
 def created(request: ProvisioningRequest) -> Instant | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubetide.nodes.capacity.provisioning.conditions import (
     created,
     has_ended,
+    is_over,
     is_served,
     since,
     with_condition,
@@ -47,7 +48,7 @@ def end_expired(state: State, tick: RequestsTick, now: Instant) -> None:
         provisioned, made = since(request, PROVISIONED), created(request)
         if is_true(request.status.conditions, PROVISIONED):
             # A time that cannot be read would hold the capacity for ever.
-            if provisioned is None or after(provisioned, RESERVATION) < now:
+            if provisioned is None or is_over(provisioned, RESERVATION, now):
                 over.append(request)
         elif len(failed) < MOST_UPDATED - len(over) and made is not None and after(made, EXPIRATION) < now:
             failed.append(request)

@@ -14,6 +14,7 @@ from kubetide.nodes.capacity.provisioning.conditions import (
     accepted,
     is_booked,
     is_check_capacity,
+    is_over,
     is_served,
     since,
     with_condition,
@@ -36,7 +37,7 @@ from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, condition_of, is_true
 from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after
+from kubetide.units.time import Duration, Instant
 
 
 def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
@@ -226,7 +227,7 @@ def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:
     if is_true(conditions, FAILED) or (answer is not None and answer.status != "False"):
         return False
     tried = since(request, PROVISIONED)
-    return tried is None or after(tried, retry_time(state, request)) < now
+    return tried is None or is_over(tried, retry_time(state, request), now)
 
 
 def _consumers(state: State, placed: Iterable[tuple[Pod, str]]) -> dict[Key, int]:
