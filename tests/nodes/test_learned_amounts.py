@@ -305,6 +305,17 @@ def test_a_document_that_is_not_ours_is_refused(text):
         read_learned(text)
 
 
+def test_a_group_that_is_discovered_after_its_nodes_learns_from_them():
+    """Nodes that were well before their group had a tag teach it as well, so that a restart with the group at zero knows them."""
+    made = template(cpu="2", memory="4Gi")
+    world = World(nodes=[node("b-1", cpu="2", memory="3Gi")])
+    world.tick(at=seconds(60))
+    world.groups["b"] = group("b", made=made, nodes=("b-1",))
+    world.tick(at=seconds(120))
+    world = after_restart(world, [group("b", made=made)])
+    assert memory_of(world, "b")[:2] == ("3Gi", "group")
+
+
 def test_nodes_that_share_their_amounts_teach_as_if_each_were_looked_at():
     """Amounts that are one object for many nodes lead to the same memory as equal ones that are read again."""
     alike = of_type("n1", cpu="2", memory="16Gi")

@@ -296,9 +296,10 @@ class State:
         before = self._machines
         self.groups = {group.id: group for group in sorted(groups, key=lambda group: group.id)}
         self._machines = machines_of(self.groups.values())
-        self.memory.former_instances = self._machines.vanished(
-            self.memory.former_instances, before, [instance_id(node) for node in self.nodes.values()]
-        )
+        names = {instance_id(node): name for name, node in self.nodes.items()}
+        self.memory.former_instances = self._machines.vanished(self.memory.former_instances, before, names)
+        for one in self._machines.joined(before, names):
+            self.unlooked[names[one]] = None
         self._nodes_changed()
 
     def set_target(self, group_id: str, target: int) -> None:

@@ -25,6 +25,14 @@ class Machines(NamedTuple):
         """Return whether any group has the machine."""
         return provider_id in self.group_of or provider_id in self.left_alone
 
+    def joined(self, before: Machines, registered: Collection[str]) -> list[str]:
+        """Return the registered machines that have come to another group since ``before``; no group is none."""
+        return [
+            one
+            for one in registered
+            if (group := self.group_of.get(one)) is not None and group != before.group_of.get(one)
+        ]
+
     def vanished(
         self, former: Mapping[str, str], before: Machines, registered: Collection[str]
     ) -> dict[str, str]:
