@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubetide.nodes.explain.answers import explain_node
 from kubetide.units.time import ZERO, seconds
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -133,3 +134,25 @@ def test_a_whole_group_waits_only_for_one_that_just_used_up_the_parallelism(firs
     assert removed(made) == [f"a-{number}" for number in range(first)]
     made.loop(seconds(1))
     assert removed(made) == then
+
+
+@pytest.mark.parametrize(
+    ("limits", "cpu", "said"),
+    [
+        ({"max_drain_parallelism": 1}, "100m", "as many nodes are being drained as --max-drain-parallelism=1 allows"),
+        ({"max_scale_down_parallelism": 1}, None, "as many nodes are being deleted as --max-scale-down-parallelism=1 allows"),
+        ({"max_node_deletions_per_hour": 1}, None, "--max-node-deletions-per-hour=1 is reached"),
+    ],
+)  # fmt: skip
+def test_explain_names_the_limit_that_leaves_a_node_for_later(world, limits, cpu, said):
+    """Of two nodes that could go the limit lets one; the answer about the other says so, also while the first goes."""
+    made = with_spare_node(world(**SOON, **limits)).add_group("a").add_node("a-0").add_node("a-1")
+    if cpu:
+        made.add_pod("x", "a-0", cpu=cpu).add_pod("y", "a-1", cpu=cpu)
+    made.loop()
+    made.loop()
+    assert removed(made) == ["a-0"]
+    for _ in range(2):
+        sentence = explain_node(made.state, "a-1", made.now).sentence
+        assert sentence == f"It is unneeded since 2026-01-01T00:00:10Z; it does not go now: {said}."
+        made.loop()

@@ -14,6 +14,7 @@ from kubetide.nodes.scale_down.plan import Plan
 from kubetide.nodes.scale_down.unneeded.eligibility import unready_time
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.state import State
+from kubetide.units.lists import counted
 from kubetide.units.time import Instant, after, before, format_duration, instant_of
 
 EXPECTED = "DemandExpected"
@@ -83,7 +84,8 @@ def within_disruption_budgets(state: State, plan: Plan, now: Instant) -> None:
         left = left_of_budget(state, reason, now, planned=planned)
         ready = [one for one in nodes if not state.health(one.node).unready]
         if left is not None and len(ready) > left:
-            detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
+            more = counted(left, "node")
+            detail = f"the budgets let {more} more go for the reason {reason} (--consolidation-budgets)"
             if (gone := len(_disrupted(state, _budgeted(state), now))) > 0:
                 detail += f", beside {gone} that {'goes or is' if gone == 1 else 'go or are'} not ready"
             _drop(plan, ready[left:], BUDGET, detail)

@@ -291,7 +291,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
             node=name,
             group=group,
             status="unneeded",
-            sentence=f"It is unneeded since {format_rfc3339(since)}; nothing is removed now: {why}.",
+            sentence=f"It is unneeded since {format_rfc3339(since)}; it does not go now: {why}.",
             since=since,
         )
     sentence, reason = unlooked_sentence(state, name, group)

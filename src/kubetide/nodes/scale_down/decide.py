@@ -92,7 +92,7 @@ def decide(
     if state.tick is not None:
         state.tick.not_simulated = found.not_simulated
         state.tick.over_limits += [("down", resources) for resources in plan.over_limits]
-    memory.status = status_of(state, found, plan, result, held, results)
+    memory.status = status_of(state, found, plan, result, held or plan.limit, results)
     begun = begin_deletions(state, plan, now)
     soft = soft_taints(state, memory.unneeded, now)
     steering = fill_order(state, now, state.settings.max_bulk_soft_taint_count - len(soft))

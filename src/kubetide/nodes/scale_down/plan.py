@@ -18,6 +18,7 @@ from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unread
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.scale_up.increase.headroom import with_expected_gpus
 from kubetide.nodes.scale_up.increase.limits import limits_of
+from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
 from kubetide.objects.node import Node
@@ -53,6 +54,8 @@ class Plan(msgspec.Struct):
     """Nodes that could go but for pods that must end by themselves first."""
     over_limits: list[tuple[str, ...]] = msgspec.field(default_factory=list)
     """Of each node that a limit over the whole cluster keeps: the resources whose limits these are."""
+    limit: str = ""
+    """Which limit on deletions at a time, or in an hour, leaves nodes for later that could go; empty for none."""
 
 
 def choose(
@@ -305,8 +308,23 @@ def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
     parallelism -= len(taken)
     cap -= len(taken)
     drain = [one for one in plan.drain if not _is_atomic(state, one.group)]
-    cut.drain += drain[: max(0, min(parallelism, drains, cap))]
+    taken = drain[: max(0, min(parallelism, drains, cap))]
+    cut.drain += taken
+    if len(cut.empty) + len(cut.drain) < len(plan.empty) + len(plan.drain):
+        drains -= len(taken)
+        cut.limit = _limit_text(settings, cap - len(taken), parallelism - len(taken), drains)
     return cut
+
+
+def _limit_text(settings: Settings, cap: int, parallelism: int, drains: int) -> str:
+    """Return which limit leaves nodes for later, by what is left of each."""
+    if cap <= 0:
+        return f"--max-node-deletions-per-hour={settings.max_node_deletions_per_hour} is reached"
+    if parallelism <= 0:
+        return f"as many nodes are being deleted as --max-scale-down-parallelism={settings.max_scale_down_parallelism} allows"
+    if drains <= 0:
+        return f"as many nodes are being drained as --max-drain-parallelism={settings.max_drain_parallelism} allows"
+    return "a group that goes as a whole is larger than what is left of --max-scale-down-parallelism or --max-drain-parallelism"
 
 
 def _is_used_up(parallelism: int, drains: int, *, empty: bool, drain: bool) -> bool:

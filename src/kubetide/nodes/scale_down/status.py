@@ -40,7 +40,7 @@ def status_of(
     why: str,
     results: dict[str, DeleteResult],
 ) -> ScaleDownStatus:
-    """Return the status of an evaluation and of what was planned then; ``why`` says what held all nodes back."""
+    """Return the status of an evaluation and of what was planned then; ``why`` says what holds nodes back that are unneeded."""
     waiting = {
         one.node: _waiting(one, *plan.waiting[one.node])
         for one in found.removable
