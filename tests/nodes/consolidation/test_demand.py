@@ -54,6 +54,23 @@ def test_demand_is_forgotten():
     assert made.state.memory.consolidation.kept == {}
 
 
+def test_a_node_that_is_kept_uses_up_no_place_of_others_that_may_go():
+    """One node is drained at a time: the first by name is kept for demand, and the second goes meanwhile."""
+    groups = [priced(name, 4, 0.2) for name in "abc"]
+    made = Fleet(
+        groups,
+        {"a": [[300]], "b": [[300]], "c": [[2500]]},
+        consolidation_enabled=False,
+        remember_demand=hours(2),
+        buy_back_price=hours(1),
+        max_drain_parallelism=1,
+        **SOON,
+    )
+    made.state.memory.consolidation.bought = {"a": ((made.now, 2),)}
+    made.run(minutes(10))
+    assert made.kinds() == {"a": 1, "c": 1}
+
+
 def test_a_low_price_of_buying_back_retains_nothing():
     """Retaining a node costs more than buying it back."""
     _, bought = burst(remember_demand=minutes(30), buy_back_price=minutes(5))

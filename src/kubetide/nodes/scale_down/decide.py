@@ -28,7 +28,7 @@ from kubetide.nodes.scale_down.deletion.taint_delay import delay_after_taint
 from kubetide.nodes.scale_down.fill_order import fill_order
 from kubetide.nodes.scale_down.memory import Deletion, Remembered, ScaleDownStatus, UnremovableNode
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
-from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
+from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose, within_budgets
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
 from kubetide.nodes.scale_down.status import NOT_TRIED, pods_to_evict, status_of
 from kubetide.nodes.scale_down.unneeded.eligibility import any_leaving, cluster_delays
@@ -88,6 +88,8 @@ def decide(
         plan = choose(state, found.removable, now, families)
         keep_back(state, plan, now)
         keep_spares(state, plan, now)
+        # The last step: a node that is kept must not use up the place of another one that may go.
+        plan = within_budgets(state, plan, now)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
     if state.tick is not None:
         state.tick.not_simulated = found.not_simulated

@@ -61,7 +61,7 @@ class Plan(msgspec.Struct):
 def choose(
     state: State, removable: Sequence[Removable], now: Instant, families: Mapping[str, str] = NO_FAMILIES
 ) -> Plan:
-    """Return the nodes to delete now, in name order, empty nodes first, risky ones last.
+    """Return the nodes that may be deleted now, in name order, empty nodes first, risky ones last; ``within_budgets`` cuts them.
 
     ``families``: group -> its family of similar groups, of which the larger gives nodes back first.
     """
@@ -70,7 +70,7 @@ def choose(
     _hold_back(state, plan)
     if not families:
         plan.empty, plan.drain = _group_by_group(plan.empty), _group_by_group(plan.drain)
-    return within_budgets(state, plan, now)
+    return plan
 
 
 def _removable_now(
