@@ -34,7 +34,7 @@ def joined(world, name, **fields):
 
 
 def test_a_pod_whose_node_is_on_its_way_says_since_when_and_until_when():
-    """First nobody knows how long a node takes; then it is the slowest so far, and later than that, until it is given up."""
+    """First nobody knows how long a node takes; then it is the slowest of the last ones, and later than that, until it is given up."""
     world = World(pods=[pod("a", cpu="3")], groups=[group("g")])
     world.tick()
     world.now = after(START, minutes(1))

@@ -84,8 +84,7 @@ def within_disruption_budgets(state: State, plan: Plan, now: Instant) -> None:
         left = left_of_budget(state, reason, now, planned=planned)
         ready = [one for one in nodes if not state.health(one.node).unready]
         if left is not None and len(ready) > left:
-            more = counted(left, "node")
-            detail = f"the budgets let {more} more go for the reason {reason} (--consolidation-budgets)"
+            detail = f"the budgets let {counted(left, 'node')} more go for the reason {reason} (--consolidation-budgets)"
             if (gone := len(_disrupted(state, _budgeted(state), now))) > 0:
                 detail += f", beside {gone} that {'goes or is' if gone == 1 else 'go or are'} not ready"
             _drop(plan, ready[left:], BUDGET, detail)

@@ -8,8 +8,9 @@ from typing import Final
 from kubetide.nodes.memory import Memory, TimeTaken
 from kubetide.units.time import ZERO, Duration, Instant, after, format_duration, hours
 
-_MOST: Final = 10
-_FOR: Final = hours(7 * 24)
+_MOST_TIMES: Final = 10
+_LONGEST: Final = hours(7 * 24)
+"""How many times of a group count, and how much older than the last one they may be."""
 
 
 def recent_times(times: Sequence[TimeTaken]) -> tuple[TimeTaken, ...]:
@@ -17,7 +18,7 @@ def recent_times(times: Sequence[TimeTaken]) -> tuple[TimeTaken, ...]:
 
     So one slow machine counts for a while only, in a group with many starts and in one with a start a week.
     """
-    return tuple(one for one in times[-_MOST:] if times[-1].at <= after(one.at, _FOR))
+    return tuple(one for one in times[-_MOST_TIMES:] if times[-1].at <= after(one.at, _LONGEST))
 
 
 def slowest_of(times: Sequence[TimeTaken]) -> Duration:
