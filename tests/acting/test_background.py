@@ -29,9 +29,9 @@ class Server:
         return f"{item} is written"
 
 
-def run(server, main, *, limit=2):
+def run(server, main, *, limit=2, key=lambda item: item):
     async def inside(clock):
-        writes = BackgroundWrites(server.write, lambda item: item, limit=limit)
+        writes = BackgroundWrites(server.write, key, limit=limit)
         try:
             return await main(writes, clock)
         finally:
@@ -59,6 +59,20 @@ def test_a_write_that_hangs_holds_up_nobody():
     assert (none_yet, ended, later) == ([], [("a", "a is written")], [])
     assert anew == [UNDER_WAY], "it begins anew once the outcome was taken"
     assert server.begun == ["a", "b", "c", "c", "a"]
+
+
+def test_writes_of_one_object_keep_their_order():
+    """They are made one after another beside those of other objects; behind one that hangs none begins."""
+
+    async def main(writes, clock):
+        found = await writes.carry_out(["a1", "a2", "b1", "a3", "b2"])
+        return found, clock.now() - START, await writes.carry_out(["a2"])
+
+    server = Server(a1=1, a2=30)
+    found, took, again = run(server, main, key=lambda item: item[0])
+    assert found == ["a1 is written", UNDER_WAY, "b1 is written", PUT_OFF, "b2 is written"]
+    assert (took, again) == (seconds(4), [UNDER_WAY])
+    assert server.begun == ["a1", "b1", "b2", "a2"]
 
 
 def test_when_all_hang_the_others_are_put_off():

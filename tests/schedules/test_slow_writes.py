@@ -30,6 +30,17 @@ class Hang:
             raise self.error
 
 
+class Several:
+    """Faults of several objects."""
+
+    def __init__(self, faults):
+        self.faults = faults
+
+    async def before(self, request):
+        for one in self.faults:
+            await one.before(request)
+
+
 async def add_table(world, name):
     """Add a Deployment that is to have six replicas at 08:00 in Berlin, seven hours after the start."""
     await world.cluster.create(DEPLOYMENTS, builders.deployment(name, replicas=1), namespace="default")
@@ -79,6 +90,25 @@ def test_a_change_that_hangs_makes_no_other_late(error):
         core.apply(bytes(record.state), full=record.full)
         assert core.decide(record.now) == bytes(record.commands)
         assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
+
+
+def test_changes_that_hang_make_no_other_late():
+    """Targets are changed side by side, so the last of six has its size at once although five hang."""
+
+    async def story(world):
+        hanging = ["a", "b", "c", "d", "e"]
+        for name in (*hanging, "web"):
+            await add_table(world, name)
+        hangs = [Hang(world.clock, name, 40) for name in hanging]
+        world.cluster.faults = Several(hangs)
+        running = asyncio.create_task(world.run(hours(8)))
+        await world.clock.sleep(hours(7) + seconds(1))
+        assert await replicas(world, "web") == 6
+        await world.clock.sleep(minutes(5))
+        await running
+        assert [await replicas(world, name) for name in hanging] == [6] * 5
+
+    play(story)
 
 
 def test_a_status_that_hangs_makes_no_change_late():

@@ -44,7 +44,7 @@ class BackgroundWrites(Generic[A, B]):
         self._under_way: dict[Hashable, tuple[A, asyncio.Future[B]]] = {}
 
     async def carry_out(self, items: Sequence[A]) -> list[B | Unfinished]:
-        """Return the outcomes in the order of the items.
+        """Return the outcomes in the order of the items; those about one object are written in that order, too.
 
         A worker whose write hangs begins no other. What none began is put off, so that a tick is late by seconds only.
 
@@ -52,22 +52,27 @@ class BackgroundWrites(Generic[A, B]):
         """
         found: dict[int, B | Unfinished] = {}
         failures: dict[int, Exception] = {}
-        waiting = iter(enumerate(items))
+        by_object: dict[Hashable, list[tuple[int, A]]] = {}
+        for index, item in enumerate(items):
+            key = self._key(item)
+            if key in self._under_way:
+                found[index] = Unfinished.UNDER_WAY
+            else:
+                by_object.setdefault(key, []).append((index, item))
+        waiting = iter(by_object.values())
 
         async def worker() -> None:
-            for index, item in waiting:
-                if self._key(item) in self._under_way:
-                    found[index] = Unfinished.UNDER_WAY
-                    continue
-                try:
-                    found[index] = outcome = await self._patiently(item)
-                except Exception as error:  # noqa: BLE001  # raised below, when nothing else is waited for
-                    failures[index] = error
-                    continue
-                if outcome is Unfinished.UNDER_WAY:
-                    return
+            for writes in waiting:
+                for index, item in writes:
+                    try:
+                        found[index] = outcome = await self._patiently(item)
+                    except Exception as error:  # noqa: BLE001  # raised below, when nothing else is waited for
+                        failures[index] = error
+                        continue
+                    if outcome is Unfinished.UNDER_WAY:
+                        return
 
-        await asyncio.gather(*(worker() for _ in range(min(self._limit, len(items)))))
+        await asyncio.gather(*(worker() for _ in range(min(self._limit, len(by_object)))))
         if failures:
             raise failures[min(failures)]
         return [found.get(index, Unfinished.PUT_OFF) for index in range(len(items))]

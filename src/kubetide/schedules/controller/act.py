@@ -30,14 +30,11 @@ class Actor:
         self._events = events
         self._unwritten: dict[Key, tuple[str, Json]] = {}
         """By table, its UID and its status."""
-        self._changes = BackgroundWrites(self._change, lambda run: run.target.identity, limit=1)
+        self._changes = BackgroundWrites(self._change, lambda run: run.change.workload.identity, limit=_LIMIT)
         self._statuses = BackgroundWrites(self._write_status, lambda key: key, limit=_LIMIT)
 
     async def change(self, commands: Commands) -> list[Outcome]:
-        """Change the targets one after another, so that the last listed of two contradicting changes holds.
-
-        One that hangs puts the others off to the next tick, which begins without it.
-        """
+        """Change the targets side by side; of two contradicting changes of one workload the last listed holds."""
         self._changes.ended()  # the target, which is read again, shows what has become of it
         found = await self._changes.carry_out(commands.runs)
         return [Outcome(pending=one.value) if isinstance(one, Unfinished) else one for one in found]
