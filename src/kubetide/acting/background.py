@@ -86,6 +86,10 @@ class BackgroundWrites(Generic[A, B]):
         ended = [self._under_way.pop(key) for key in over]
         return [(item, task.result()) for item, task in ended]
 
+    def unfinished(self) -> list[A]:
+        """Return the items whose writes go on in the background, those included that ``ended`` has yet to return."""
+        return [item for item, _ in self._under_way.values()]
+
     async def close(self) -> None:
         """Wait no longer for what is under way."""
         tasks = [task for _, task in self._under_way.values()]

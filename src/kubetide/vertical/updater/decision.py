@@ -51,22 +51,61 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
         error: Empty when the API server took it.
         node_capacity: Whether it refused a resize because the node can never hold it.
         withheld: The command was not sent, on purpose.
+        unknown: Whether it may have been carried out, as no answer says that it was not: it counts against budgets.
+        pending: Whether the API server may still answer; the loop waits for it no longer.
     """
 
     at: Instant
     error: str = ""
     node_capacity: bool = False
     withheld: bool = False
+    unknown: bool = False
+    pending: bool = False
 
 
-class EventNote(msgspec.Struct, frozen=True):
-    """An event to write about a pod or a VPA object."""
+Change = Literal["eviction", "resize", "end of boost"]
+
+
+def change_of(command: Command) -> Change:
+    """Return what a command does to its pod."""
+    if isinstance(command, Evict):
+        return "eviction"
+    return "end of boost" if command.ends_boost else "resize"
+
+
+class LateChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A command for whose answer an earlier loop waited no longer.
+
+    Attributes:
+        outcome: What has come of it since the last loop; None while there is no answer.
+    """
+
+    pod: Key
+    uid: str
+    vpa: Key
+    change: Change
+    outcome: Outcome | None = None
+
+    @property
+    def counts_as_made(self) -> bool:
+        """Return whether the pod may have changed without the caches showing it yet."""
+        outcome = self.outcome
+        return outcome is None or outcome.unknown or not (outcome.error or outcome.withheld)
+
+
+class EventNote(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An event to write about a pod or a VPA object.
+
+    Attributes:
+        uid: Of the object, where it may be gone by now; empty for the one that there is.
+    """
 
     kind: Literal["Pod", "VerticalPodAutoscaler"]
     namespace: str
     name: str
     reason: str
     message: str
+    uid: str = ""
 
 
 class VpaCounts(msgspec.Struct):

@@ -13,11 +13,15 @@ from kubetide.vertical.updater.decision import EventNote
 COMPONENT: Final = "vpa-updater"
 
 
-def evicted(pod: Key, vpa: Key) -> list[EventNote]:
+def evicted(pod: Key, vpa: Key, uid: str = "") -> list[EventNote]:
     """Return the events of an eviction: one about the pod, one about the VPA."""
     return [
         EventNote(
-            "Pod", *pod, "EvictedByVPA", "Pod was evicted by VPA Updater to apply resource recommendation."
+            "Pod",
+            *pod,
+            "EvictedByVPA",
+            "Pod was evicted by VPA Updater to apply resource recommendation.",
+            uid,
         ),
         EventNote(
             "VerticalPodAutoscaler",
@@ -28,8 +32,8 @@ def evicted(pod: Key, vpa: Key) -> list[EventNote]:
     ]
 
 
-def resized(pod: Key) -> EventNote:
-    return EventNote("Pod", *pod, "InPlaceResizedByVPA", "Pod was resized in place by VPA Updater.")
+def resized(pod: Key, uid: str = "") -> EventNote:
+    return EventNote("Pod", *pod, "InPlaceResizedByVPA", "Pod was resized in place by VPA Updater.", uid)
 
 
 def resize_skipped(pod: Key) -> EventNote:

@@ -17,7 +17,9 @@ from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
 from kubetide.vertical.updater.rules.controlled import controlled_pods, is_live
 from kubetide.vertical.updater.rules.groups import uid_of
-from kubetide.vertical.updater.rules.vpa_turn import OutOfTime, Turn, VpaTurn
+from kubetide.vertical.updater.rules.late import take_late
+from kubetide.vertical.updater.rules.turn import OutOfTime, Turn
+from kubetide.vertical.updater.rules.vpa_turn import VpaTurn
 from kubetide.vertical.updater.state import State
 
 Loop = Generator[Command | Pause, Outcome, Result]
@@ -37,6 +39,7 @@ def deciding(state: State, now: Instant, result: Result | None = None) -> Loop:
     turn = Turn(state, now, now, after(now, settings.updater_interval), result or Result())
     if state.boosts_only:
         return (yield from unboosting(state, now, result))
+    take_late(turn)
     for why in state.holds:
         turn.say("CacheHeld", detail=why)
         turn.result.skipped = "held"
@@ -87,6 +90,7 @@ def unboosting(state: State, now: Instant, result: Result | None = None) -> Loop
     It does not ask for the admission controller's lease. The result says when the next boost ends.
     """
     turn = Turn(state, now, now, after(now, state.settings.updater_interval), result or Result())
+    take_late(turn)
     if state.settings.gates.cpu_startup_boost and not state.settings.is_1_8_0:
         try:
             for vpa, pods in controlled_pods(state, turn.say, any_mode=True):

@@ -15,6 +15,7 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339
 from kubetide.vertical.resources.limit_ranges import NO_BOUNDS, NamespaceBounds, merged
+from kubetide.vertical.updater.decision import LateChange
 from kubetide.vertical.updater.memory import Memory
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.workloads import WorkloadKey, WorkloadView
@@ -46,6 +47,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         lease_error: Why it could not be read.
         holds: Why nothing may be changed (a cache too old ...), as sentences; always the whole list.
         boosts_only: Whether this loop only ends start-up boosts.
+        late: Changes for whose answers earlier loops waited no longer; always the whole list.
         limit_ranges, gone_limit_ranges: LimitRange objects that are new, changed or deleted.
         workloads, gone_workloads: Controllers of pods, likewise.
     """
@@ -63,6 +65,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     lease_error: str = ""
     holds: Sequence[str] = ()
     boosts_only: bool = False
+    late: Sequence[LateChange] = ()
     memory: Memory | None = None
 
 
@@ -78,6 +81,7 @@ class State:
         self.lease_error = ""
         self.holds: tuple[str, ...] = ()
         self.boosts_only = False
+        self.late: tuple[LateChange, ...] = ()
         self.memory = Memory()
         self._limit_ranges: dict[Key, LimitRange] = {}
         self._bounds: dict[str, NamespaceBounds] = {}
@@ -111,6 +115,7 @@ class State:
             self._bounds = {}
         self.lease, self.lease_error = delta.lease, delta.lease_error
         self.holds, self.boosts_only = tuple(delta.holds), delta.boosts_only
+        self.late = tuple(delta.late)
         if delta.memory is not None:
             # A copy: whoever holds the delta keeps it as it was.
             self.memory = msgspec.convert(msgspec.to_builtins(delta.memory), Memory)
@@ -136,5 +141,6 @@ class State:
             lease_error=self.lease_error,
             holds=self.holds,
             boosts_only=self.boosts_only,
+            late=self.late,
             memory=msgspec.convert(msgspec.to_builtins(self.memory), Memory),
         )

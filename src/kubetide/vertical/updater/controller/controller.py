@@ -125,6 +125,10 @@ class UpdaterController(BaseLoop):
         """Record the whole state with the next loop: what a failed one gathered stands in no record."""
         self._whole = True
 
+    async def close(self) -> None:
+        """Wait for no write any longer."""
+        await self._actor.close()
+
     def _heard(self, _key: Key, _old: Pod | None, new: Pod | None) -> None:
         if new is not None and is_boosted(new):
             self._boosted = True
@@ -136,7 +140,9 @@ class UpdaterController(BaseLoop):
     async def _play(self, *, boosts_only: bool) -> Result:
         self.steps.begin()
         self.ended, self.ends_boosts = None, boosts_only
-        delta = await self._gatherer.gather(self._state, boosts_only=boosts_only)
+        # Only whole loops take outcomes in: they look at all pods, of which one may be answered and not yet seen.
+        late = self._actor.late(unanswered_only=boosts_only)
+        delta = await self._gatherer.gather(self._state, late, boosts_only=boosts_only)
         now = self._clock.now()
         self._state.apply(delta)
         self.steps.done("ListPods")

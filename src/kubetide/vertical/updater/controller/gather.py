@@ -19,6 +19,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
 from kubetide.vertical.controller.lease import lease_namespace
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
+from kubetide.vertical.updater.decision import LateChange
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.slimming import slim_pod
 from kubetide.vertical.updater.state import Delta, LeaseView, State
@@ -61,8 +62,10 @@ class Gatherer:
         for _, informer in self._workloads:
             await informer.answered()
 
-    async def gather(self, state: State, *, boosts_only: bool = False) -> Delta:
-        """Return what has changed; nothing but this reads the caches."""
+    async def gather(
+        self, state: State, late: Sequence[LateChange] = (), *, boosts_only: bool = False
+    ) -> Delta:
+        """Return what has changed, with the late changes; nothing but this reads the caches."""
         pods, vpas = self._pod_feed.drain(), self._vpa_feed.drain()
         ranges = self._range_feed.drain()
         workloads, gone = self._drain_workloads()
@@ -86,6 +89,7 @@ class Gatherer:
             lease_error=problem,
             holds=tuple(self._holds(self.pods)),
             boosts_only=boosts_only,
+            late=late,
         )
 
     def _drain_workloads(self) -> tuple[list[WorkloadView], list[WorkloadKey]]:

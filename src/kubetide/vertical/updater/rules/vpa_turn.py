@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod
@@ -18,15 +17,14 @@ from kubetide.units.quantity import QuantityError
 from kubetide.units.time import Instant, after, seconds
 from kubetide.vertical.resources.boost import BoostError, expired_boosts, has_boost, is_boosted
 from kubetide.vertical.resources.capping import Capped, running_containers
-from kubetide.vertical.resources.limit_ranges import NamespaceBounds
 from kubetide.vertical.resources.pod_resources import (
     ContainerResources,
     empty_annotations,
     recommended_resources,
 )
 from kubetide.vertical.resources.policies import update_mode
-from kubetide.vertical.updater import events, reasons
-from kubetide.vertical.updater.decision import Command, Evict, Outcome, Resize, Result, VpaCounts
+from kubetide.vertical.updater import events
+from kubetide.vertical.updater.decision import Command, Evict, Outcome, Resize
 from kubetide.vertical.updater.rules.groups import groups_of, uid_of
 from kubetide.vertical.updater.rules.in_place import (
     Decision,
@@ -37,6 +35,7 @@ from kubetide.vertical.updater.rules.in_place import (
     recommended_targets,
     resize_condition,
 )
+from kubetide.vertical.updater.rules.late import count_late
 from kubetide.vertical.updater.rules.permits import beyond_most, is_open
 from kubetide.vertical.updater.rules.priority import (
     Candidate,
@@ -49,9 +48,9 @@ from kubetide.vertical.updater.rules.priority import (
     requirements_text,
     why_not,
 )
+from kubetide.vertical.updater.rules.turn import OutOfTime, Turn
 from kubetide.vertical.updater.rules.unboost import resize_marks, resize_patches
 from kubetide.vertical.updater.rules.windows import WindowsError
-from kubetide.vertical.updater.state import State
 
 Dialogue = Generator[Command, Outcome, None]
 
@@ -59,30 +58,6 @@ _RETRY = seconds(10)
 """When the end of a boost that failed, or had no budget, is tried again."""
 
 _IN_PLACE_MODES = frozenset({IN_PLACE_OR_RECREATE, IN_PLACE})
-
-
-class OutOfTime(Exception):
-    """The loop must end before the rate limit lets anything more through, or has lasted too long already."""
-
-
-@dataclass(slots=True)
-class Turn:
-    """What holds during one loop: the last VPA whose pods it was about to change, UIDs of pods whose change was refused ..."""
-
-    state: State
-    start: Instant
-    now: Instant
-    deadline: Instant
-    result: Result = field(default_factory=Result)
-    served: Key | None = None
-    refused: list[str] = field(default_factory=list)
-
-    def say(self, code: str, pod: Key | None = None, vpa: Key | None = None, detail: str = "") -> None:
-        """Note a reason: about the pod, else about the VPA, else about the loop."""
-        owner = "/".join(vpa) if vpa is not None else ""
-        subject = "/".join(pod) if pod is not None else owner or reasons.LOOP_SUBJECT
-        reason = reasons.reason(code, subject, vpa=owner if pod is not None else "", detail=detail)
-        self.result.reasons.append(reason)
 
 
 class VpaTurn:
@@ -95,14 +70,27 @@ class VpaTurn:
         self.vpa = vpa
         self.key: Key = vpa.metadata.namespace, vpa.metadata.name
         self.mode = update_mode(vpa.spec)
-        self.pods = pods
         self.groups = groups_of(pods, vpa, turn.state.workloads, self.settings, self._say)
-        self.counts = turn.result.counts.setdefault(self.key, VpaCounts(self.mode, len(pods)))
+        self.pods = [pod for pod in pods if not self._is_changing(pod)]
+        self.counts = turn.counts_of(vpa)
+        self.counts.controlled = len(pods)
         self._capped: dict[Key, Mapping[str, Capped] | None] = {}
         self._recommended = recommended_targets(vpa.status.recommendation)
 
     def _say(self, code: str, pod: Key | None = None, detail: str = "") -> None:
         self.turn.say(code, pod, self.key, detail)
+
+    def _is_changing(self, pod: Pod) -> bool:
+        """Return whether an earlier change of the pod counts as made, and take that from its group's budget."""
+        late = self.turn.changing.get(uid_of(pod))
+        if late is None:
+            return False
+        count_late(late, pod, self.groups.get(uid_of(pod)), boosts_count=self.settings.is_1_8_0)
+        if late.outcome is None:
+            self._say("Unanswered", key_of(pod), late.change)
+            if late.change == "end of boost":
+                self._expect(after(self.turn.now, _RETRY))
+        return True
 
     def run(self) -> Dialogue:
         pods = self.pods
@@ -154,17 +142,21 @@ class VpaTurn:
             due = self._due(pod, resize=False)
             outcome = yield Evict(key_of(pod), pod.metadata.uid, self.key, due)
             self.turn.now = outcome.at
-            if outcome.error:
+            if outcome.error or outcome.pending:
                 self.turn.refused.append(uid_of(pod))
+            if outcome.error:
                 self.counts.failed_evictions.append("EvictionError")
                 self._say("EvictionFailed", key_of(pod), outcome.error)
+            if outcome.error and not outcome.unknown:
                 continue
             # What is withheld uses the budget too, so that advice is what one loop would do.
             if self.settings.limits_evictions:
                 self.state.memory.recent.append((self.turn.now, pod.metadata.namespace))
             if pod.status.phase != "Pending":
                 self.groups[uid_of(pod)].evicted += 1
-            if outcome.withheld:
+            if outcome.pending:
+                self._say("Unanswered", key_of(pod), "eviction")
+            if outcome.withheld or outcome.unknown:
                 continue
             self._say("Evicted", key_of(pod))
             self.counts.evicted += 1
@@ -243,12 +235,15 @@ class VpaTurn:
                 if decision == "evict":
                     evictions.append(pod)
                 continue
-            yield from self._resize(pod, evictions)
+            if self.mode == IN_PLACE_OR_RECREATE and uid_of(pod) in self.turn.not_resized:
+                evictions.append(pod)
+            else:
+                yield from self._resize(pod, evictions)
 
     def _resize(self, pod: Pod, evictions: list[Pod]) -> Dialogue:
         outcome = yield from self._ask_resize(pod, ends_boost=False)
         if not outcome.error:
-            self._note_resize(pod, "Resized", withheld=outcome.withheld)
+            self._note_resize(pod, "Resized", outcome)
             return
         infeasible = outcome.node_capacity and self.mode == IN_PLACE
         self.turn.refused.append(uid_of(pod))
@@ -256,7 +251,9 @@ class VpaTurn:
         self.counts.failed_resizes.append("InPlaceUpdateInfeasible" if infeasible else "InPlaceUpdateError")
         if infeasible:
             self._remember_infeasible(pod)
-        if self.mode == IN_PLACE_OR_RECREATE:
+        if outcome.unknown:
+            self._note_resize(pod, "Resized", outcome)
+        elif self.mode == IN_PLACE_OR_RECREATE:
             evictions.append(pod)
 
     def _ask_resize(self, pod: Pod, *, ends_boost: bool) -> Generator[Command, Outcome, Outcome]:
@@ -284,12 +281,15 @@ class VpaTurn:
         self.turn.now = outcome.at
         return outcome
 
-    def _note_resize(self, pod: Pod, code: str, *, withheld: bool = False) -> None:
+    def _note_resize(self, pod: Pod, code: str, outcome: Outcome) -> None:
         group = self.groups.get(uid_of(pod))
         # From 1.8.1 on each boost ends for itself: pods of one group do not wait for each other.
         if group is not None and (code != "Unboosted" or self.settings.is_1_8_0):
             group.resizing += 1
-        if withheld:
+        if outcome.pending:
+            self.turn.refused.append(uid_of(pod))
+            self._say("Unanswered", key_of(pod), "resize" if code == "Resized" else "end of boost")
+        if outcome.withheld or outcome.unknown:
             return
         self._say(code, key_of(pod))
         self.counts.in_place_updated += 1
@@ -319,7 +319,9 @@ class VpaTurn:
             if outcome.error:
                 self._unboost_failed(pod, outcome.error)
             elif not outcome.withheld:
-                self._note_resize(pod, "Unboosted")
+                self._note_resize(pod, "Unboosted", outcome)
+                if outcome.pending:
+                    self._expect(after(self.turn.now, _RETRY))
 
     def _why_not_unboost(self, pod: Pod) -> str:
         group = self.groups.get(uid_of(pod))
@@ -340,9 +342,6 @@ class VpaTurn:
 
     # ── recommendations ──
 
-    def _bounds(self, pod: Pod) -> NamespaceBounds:
-        return self.state.bounds(pod.metadata.namespace)
-
     def _targets(self, pod: Pod) -> Mapping[str, Capped] | None:
         """Return the capped recommendations of the pod's containers, None without any."""
         key = key_of(pod)
@@ -352,7 +351,7 @@ class VpaTurn:
 
     def _cap(self, pod: Pod) -> Mapping[str, Capped] | None:
         try:
-            return capped_for(pod, self.vpa, self._bounds(pod))
+            return capped_for(pod, self.vpa, self.state.bounds(pod.metadata.namespace))
         except QuantityError as error:
             self._say("BadRecommendation", key_of(pod), str(error))
             return None
@@ -360,7 +359,7 @@ class VpaTurn:
     def _resources(self, pod: Pod) -> dict[str, ContainerResources]:
         """Return what is recommended for each container, in order; nothing where it cannot be read."""
         running = running_containers(pod)
-        resources = recommended_resources(running, self.vpa, self._bounds(pod))
+        resources = recommended_resources(running, self.vpa, self.state.bounds(pod.metadata.namespace))
         return {container.name: one for container, one in zip(running, resources, strict=True)}
 
     def _in_order(self, pods: Iterable[Pod]) -> list[Pod]:
