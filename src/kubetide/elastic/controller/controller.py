@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kubetide.acting import EventWriter, in_parallel
+from kubetide.acting import BackgroundWrites, EventWriter, Unfinished, reference_to
 from kubetide.elastic.controller.advised import AdvisedCluster, AdvisedWorkloads
 from kubetide.elastic.core import ALGORITHM
-from kubetide.elastic.decide import Commands, Notice, Outcome, StatusWrite
+from kubetide.elastic.decide import Commands, Outcome, StatusWrite
 from kubetide.elastic.state import Delta, OtherKey, State
 from kubetide.elastic.verdicts import Other, other_hpa, other_vpa
 from kubetide.loop import NoSettings, OneStepLoop, Parts
@@ -45,6 +45,7 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
         self._feed = self.workloads.feed()
         self._other_feeds = {kind: informer.feed() for kind, (informer, _) in self._others.items()}
         self._events = EventWriter(parts.cluster, parts.clock, COMPONENT)
+        self._writes = BackgroundWrites(self._write, lambda one: one.key, limit=_LIMIT)
         self.eager: asyncio.Event = asyncio.Event()
         self.workloads.on_change(self._changed)
         for informer, read in self._others.values():
@@ -92,13 +93,24 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
 
     async def act(self, commands: Commands) -> list[Outcome]:
         """Write the statuses; return the outcomes."""
-        return await in_parallel(commands.writes, self._write, limit=_LIMIT)
+        self._writes.ended()  # the cache shows what has become of them
+        found = await self._writes.carry_out(commands.writes)
+        return [Outcome(one.value) if isinstance(one, Unfinished) else one for one in found]
 
     async def report(self, commands: Commands, result: None) -> None:
         """Write the events."""
         del result
-        for notice in commands.notices:
-            await self._emit(notice)
+        known = self.state.scene.workloads
+        await self._events.emit_all(
+            (reference_to(ELASTIC_WORKLOADS, known[one.key].metadata), one.level, one.reason, one.message)
+            for one in commands.notices
+            if one.key in known
+        )
+
+    async def close(self) -> None:
+        """Wait for no write any longer."""
+        await self._writes.close()
+        await self._events.close()
 
     def _changes(self) -> Delta:
         changed = {
@@ -132,12 +144,6 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
         except ApiError as error:
             return Outcome(str(error))
         return Outcome()
-
-    async def _emit(self, notice: Notice) -> None:
-        found = self.state.scene.workloads.get(notice.key)
-        if found is not None:
-            meta = found.metadata
-            await self._events.record(ELASTIC_WORKLOADS, meta, notice.level, notice.reason, notice.message)
 
 
 def slim(found: ElasticWorkload) -> ElasticWorkload:
