@@ -280,9 +280,9 @@ def test_usage_is_held_against_what_was_recommended():
         await begin(world, scraped)
         seen.append(scraped.values())
         world.usage.used = {"web-0": (760, 450_000_000)}
-        await world.run_for(minutes(1))
+        await world.run_for(minutes(1.1))
         seen.append(scraped.values())
-        await world.run_for(minutes(1))
+        await world.run_for(minutes(1.1))
 
     story(main)
     first, second = seen

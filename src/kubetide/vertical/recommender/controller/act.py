@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby, islice
 
 import msgspec
 
-from kubetide.acting import in_parallel
+from kubetide.acting import BackgroundWrites, Unfinished
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import VPA_CHECKPOINTS, VPAS
 from kubetide.objects.meta import Key
@@ -24,13 +25,19 @@ NO_TIME = "no time was left in this pass"
 
 
 class Actor:
-    """Carries out commands."""
+    """Carries out commands; a write that hangs goes on in the background, and has failed for the pass."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings) -> None:
         self._cluster = cluster
         self._clock = clock
         self._limit = max(settings.update_worker_count, 1)
         self._timeout = settings.checkpoints_timeout
+        limit = self._limit
+        self._statuses = BackgroundWrites(
+            self._write_status, lambda one: (one.namespace, one.name), limit=limit
+        )
+        self._checkpoints = BackgroundWrites(self._write_group, _vpa_of, limit=limit)
+        self._deletions = BackgroundWrites(self._delete, lambda key: key, limit=limit)
 
     async def carry_out(
         self, commands: Commands, contents: Iterable[CheckpointView], steps: Steps, *, deletes: bool = True
@@ -39,16 +46,41 @@ class Actor:
 
         ``deletes``: Whether checkpoints of VPAs that are not there are deleted.
         """
+        self._forget_ended()
         try:
-            failures = await in_parallel(commands.statuses, self._write_status, limit=self._limit)
+            failures = await self._write_statuses(commands.statuses)
             steps.done("UpdateVPAs")
             failures += await self._write_checkpoints(commands.checkpoints, contents)
             steps.done("MaintainCheckpoints")
-            deletions = commands.deletions if deletes else ()
-            failures += await in_parallel(deletions, self._delete, limit=self._limit)
+            failures += await self._delete_all(commands.deletions if deletes else ())
         except Withheld:
             return Outcomes(withheld=True)
         return Outcomes(tuple(one for one in failures if one is not None))
+
+    async def close(self) -> None:
+        """Wait for no write any longer."""
+        for writes in (self._statuses, self._checkpoints, self._deletions):
+            await writes.close()
+
+    def _forget_ended(self) -> None:
+        """Let writes that have ended be made again; the caches show what has become of them."""
+        for writes in (self._statuses, self._checkpoints, self._deletions):
+            with suppress(Withheld):
+                writes.ended()
+
+    async def _write_statuses(self, statuses: Sequence[StatusWrite]) -> list[Failure | None]:
+        found = await self._statuses.carry_out(statuses)
+        return [
+            Failure("status", write.namespace, write.name, one.value) if isinstance(one, Unfinished) else one
+            for write, one in zip(statuses, found, strict=True)
+        ]
+
+    async def _delete_all(self, keys: Sequence[Key]) -> list[Failure | None]:
+        found = await self._deletions.carry_out(keys)
+        return [
+            Failure("deletion", *key, one.value) if isinstance(one, Unfinished) else one
+            for key, one in zip(keys, found, strict=True)
+        ]
 
     async def _write_status(self, write: StatusWrite) -> Failure | None:
         status: Json = msgspec.json.decode(write.status)
@@ -77,9 +109,13 @@ class Actor:
         failures: list[Failure | None] = []
         groups = _by_vpa(contents)
         while some := list(islice(groups, self._limit)):
-            failures += await in_parallel(some, self._write_group, limit=self._limit)
-            for group in some:
-                left.pop((group[0].namespace, group[0].vpa), None)
+            found = await self._checkpoints.carry_out(some)
+            for group, one in zip(some, found, strict=True):
+                key = _vpa_of(group)
+                failures.append(
+                    Failure("checkpoint", *key, one.value) if isinstance(one, Unfinished) else one
+                )
+                left.pop(key, None)
             if Duration(self._clock.monotonic() - begun) >= self._timeout:
                 return [*failures, *(Failure("checkpoint", *key, NO_TIME) for key in left)]
         return failures
@@ -122,6 +158,10 @@ class Actor:
         except ApiError as error:
             return Failure("deletion", *key, str(error))
         return None
+
+
+def _vpa_of(group: Sequence[CheckpointView]) -> Key:
+    return group[0].namespace, group[0].vpa
 
 
 def _by_vpa(contents: Iterable[CheckpointView]) -> Iterator[list[CheckpointView]]:

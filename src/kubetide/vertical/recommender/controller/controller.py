@@ -171,6 +171,10 @@ class RecommenderController(BaseLoop):
         for informer in self._optional:
             await informer.answered()
 
+    async def close(self) -> None:
+        """Wait for no write any longer."""
+        await self._actor.close()
+
     def start_anew(self) -> None:
         """Record the whole state with the next pass: the changes of a failed pass are in no record."""
         self._whole = True
