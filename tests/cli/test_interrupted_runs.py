@@ -37,6 +37,19 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_at_once_ends_a_run_cleanly(tmp_path, number):
+    """A run that is interrupted with its first line, before anything is decided, has its summary, too."""
+    with begin("up", "--out", tmp_path) as run:
+        assert "Ctrl-C ends it" in run.stdout.readline()
+        run.send_signal(number)
+        out, err = run.communicate(timeout=PATIENCE_S)
+    assert (run.returncode, err) == (0, "")
+    assert "web-shop   2026-03-02 11:00 UTC" in out
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path, number):
     """An interrupted `simulate` holds its folder until then, leaves its files, says when, and exits with 130."""
     with begin("simulate", EXAMPLE.with_name("web-shop.yaml"), "--out", tmp_path) as run:

@@ -190,15 +190,8 @@ def command(
     address = None if serve is None else _address(serve)
     # From here on the terminal may be the view's: it is given back, whatever ends the run.
     with claimed(out), ended_by_signals():
-        with (
-            _persisted(state, loaded, end) as persisted,
-            _view()(loaded, chosen, end) as view,
-            ExitStack() as beside,
-        ):
-            if persisted is not None and persisted.cut:
-                view.warn(persisted.cut)
-            if sys.stdout.isatty() if ui is None else ui:
-                beside.enter_context(dashboard(out, view.warn))
+        with _persisted(state, loaded, end) as persisted:
+            view = _view()(loaded, chosen, end)
             run = LiveRun(
                 loaded,
                 base=path.parent,
@@ -213,7 +206,17 @@ def command(
                 persisted=persisted,
                 webhooks=HttpCaller(),
             )
-            result = run.run()
+            try:
+                with view, ExitStack() as beside:
+                    if persisted is not None and persisted.cut:
+                        view.warn(persisted.cut)
+                    if sys.stdout.isatty() if ui is None else ui:
+                        beside.enter_context(dashboard(out, view.warn))
+                    result = run.run()
+            except KeyboardInterrupt:
+                if run.has_begun:
+                    raise
+                result = run.unplayed()
         finish(result, out, strict=strict)
 
 

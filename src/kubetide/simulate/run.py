@@ -134,8 +134,26 @@ class _Run:
             if self._writer is not None:
                 self._writer.close()
 
+    async def unplayed(self, clock: Clock) -> None:
+        """Make the world and close it, before its first step."""
+        await self._made(clock, None).close()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._world is not None
+
     async def _play(self, clock: Clock, webhooks: Caller | None) -> None:
-        self._world = World(
+        world = self._made(clock, webhooks)
+        for notice in world.timeline.notices:
+            self._warn(notice)
+        async with nullcontext() if self._beside is None else self._beside(world):
+            try:
+                await world.run()
+            finally:
+                await world.close()
+
+    def _made(self, clock: Clock, webhooks: Caller | None) -> World:
+        self._world = world = World(
             self._scenario,
             clock,
             base=self._base,
@@ -147,16 +165,10 @@ class _Run:
             webhooks=webhooks,
             served=self._beside is not None,
         )
-        timeline = self._world.timeline
+        timeline = world.timeline
         timeline.currency, timeline.prices = self._scenario.currency, prices_of(self._scenario)
-        timeline.warm_up_s = to_seconds(max(between(clock.now(), self._world.start), ZERO))
-        for notice in timeline.notices:
-            self._warn(notice)
-        async with nullcontext() if self._beside is None else self._beside(self._world):
-            try:
-                await self._world.run()
-            finally:
-                await self._world.close()
+        timeline.warm_up_s = to_seconds(max(between(clock.now(), world.start), ZERO))
+        return world
 
     def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"
@@ -264,3 +276,13 @@ class LiveRun:
         start, pace = self._run.warm_up_start, self._pace
         result = self._run.run(lambda main: run_paced(main, start=start, pace=pace))
         return msgspec.structs.replace(result, pace=pace)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a result, though the run was interrupted."""
+        return self._run.has_begun
+
+    def unplayed(self) -> RunResult:
+        """Return the result of a run that was interrupted before it began. Raises: the errors of ``run``."""
+        run_paced(self._run.unplayed, start=self._run.warm_up_start, pace=self._pace)
+        return self._run.result(interrupted=True)
