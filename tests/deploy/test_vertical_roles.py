@@ -150,6 +150,7 @@ def test_what_a_loop_asks_is_granted(asked, name):
 # cluster does not serve, so that nobody can watch them.
 RARE = {
     ("get", "*/scale"),
+    ("get", "mutatingwebhookconfigurations"),
     ("list", "*"),
     ("list", "pods"),
     ("patch", "events"),

@@ -128,6 +128,26 @@ async def running(controller, caches, clock):
     await controller.close()
 
 
+def test_a_webhook_that_somebody_deletes_is_written_anew():
+    """Without it evicted pods would come back unchanged; it is said once."""
+    problems = []
+
+    async def story(world):
+        await world.until(world.registered)
+        await world.cluster.delete(MUTATING_WEBHOOKS, "vpa-webhook-config")
+        await world.until(world.registered)
+        await world.add_workload()
+        await world.add_vpa()
+        return await world.add_pod()
+
+    pod = bench(story, on_problem=problems.append)
+    assert pod.spec.containers[0].resources.requests["cpu"] == "500m"
+    [problem] = problems
+    assert problem.endswith(
+        "somebody has deleted the webhook configuration vpa-webhook-config; it is written anew"
+    )
+
+
 def test_a_new_pod_gets_what_is_recommended():
     """Registered by itself, over TLS with certificates of its own, the webhook changes a real pod."""
 

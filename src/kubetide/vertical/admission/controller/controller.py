@@ -209,8 +209,8 @@ class AdmissionController(BaseLoop):
         self._pems = pems
 
     async def _register(self) -> None:
-        """Write the webhook configuration once, over whatever was there."""
-        if not self._settings.register_webhook or self._registered is not None:
+        """Write the webhook configuration once, over whatever was there, and again when somebody has deleted it."""
+        if not self._settings.register_webhook or await self._is_registered():
             return
         bundle, labels = b"" if self._pems is None else self._pems.bundle, self._webhook_labels()
         if self._answers is not None:
@@ -223,6 +223,21 @@ class AdmissionController(BaseLoop):
         except AlreadyExists:
             await self._write_over(body)
         self._registered = bundle
+
+    async def _is_registered(self) -> bool:
+        """Return whether the configuration that was written is there: to uninstall upstream is to delete the one of this name."""
+        if self._registered is None or self._answers is not None:
+            return self._registered is not None
+        try:
+            await self._cluster.get(MUTATING_WEBHOOKS, NAME)
+        except NotFound:
+            self._tell(
+                f"admission: somebody has deleted the webhook configuration {NAME}; it is written anew"
+            )
+            return False
+        except Forbidden:
+            pass  # with an older role nobody can tell
+        return True
 
     def _webhook_labels(self) -> dict[str, str]:
         """Return the labels of the webhook; none where they cannot be read, as with upstream."""

@@ -19,7 +19,7 @@ ADMISSION: Final = Role(
         Grant(CACHED, "autoscaling.k8s.io", ("verticalpodautoscalers",)),
         Grant(("get",), "*", ("*/scale",)),
         Grant(
-            ("patch",),
+            ("get", "patch"),
             "admissionregistration.k8s.io",
             ("mutatingwebhookconfigurations",),
             ("vpa-webhook-config",),
