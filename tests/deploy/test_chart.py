@@ -78,6 +78,15 @@ def test_a_release_that_acts_has_a_standby(rendered, tmp_path):
     assert of_kind(objects, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
 
 
+def test_a_release_that_answers_reviews_has_no_standby(rendered):
+    """One that waits for its Lease listens to none, but the webhook's Service would send it every other one."""
+    objects = rendered(ACT, "--set=config.controllers={recommender,updater,admission}")
+    service = next(one for one in objects if one["metadata"]["name"] == "vpa-webhook")
+    deployment = of_kind(objects, "Deployment")["spec"]
+    assert service["spec"]["selector"].items() <= deployment["template"]["metadata"]["labels"].items()
+    assert deployment["replicas"] == 1
+
+
 def test_settings_arrive_as_they_were_said(rendered, tmp_path):
     """Numbers, durations, switches and lists of the values are what `kubetide config check` reads."""
     values = tmp_path / "values.yaml"
