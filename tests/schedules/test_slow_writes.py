@@ -1,4 +1,4 @@
-"""Writes of the time-table loop that the API server does not answer."""
+"""Requests of the time-table loop that the API server does not answer."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ class Hang:
         await asyncio.sleep(self.time)
         if self.error:
             raise self.error
+
+
+class Reading:
+    """The scale of this object is read so slowly, as where a webhook that converts it hangs."""
+
+    def __init__(self, name, time):
+        self.name, self.time = name, time
+
+    async def before(self, request):
+        if (request.verb, request.name, request.subresource) == ("get", self.name, "scale"):
+            await asyncio.sleep(self.time)
 
 
 class Several:
@@ -107,6 +118,27 @@ def test_changes_that_hang_make_no_other_late():
         await world.clock.sleep(minutes(5))
         await running
         assert [await replicas(world, name) for name in hanging] == [6] * 5
+
+    play(story)
+
+
+def test_a_target_that_is_not_read_makes_no_other_late():
+    """The other one has its size within ten seconds; the first when it can be read, and no try of it has failed."""
+
+    async def story(world):
+        await add_table(world, "api")
+        await add_table(world, "web")
+        world.cluster.faults = hang = Reading("api", 60)
+        running = asyncio.create_task(world.run(hours(8)))
+        await world.clock.sleep(hours(7) + seconds(11))
+        assert (await replicas(world, "api"), await replicas(world, "web")) == (1, 6)
+        hang.time = 0
+        await world.clock.sleep(minutes(1))
+        await running
+        assert await replicas(world, "api") == 6
+        codes = [one.code for record in world.records.lines for one in record.reasons]
+        assert "Pending" in codes
+        assert "Refused" not in codes
 
     play(story)
 

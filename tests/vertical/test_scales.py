@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 from tests.vertical.custom_kinds import SCALE, TABS, WHERE, definition
@@ -45,6 +47,39 @@ def test_scales_are_read_once_a_minute_and_told_when_they_change():
         assert await told(minutes(1)) == ["app=other"]
         assert await reader.read([], {}) == ([], [("CronTab", "default", "tab")])
         assert await told(seconds(0)) == ["app=other"], "read at once for a VPA that comes again"
+
+    run_virtual(main, start=NOW)
+
+
+def test_a_scale_that_is_not_read_makes_no_other_late():
+    """Of a resource whose versions a webhook converts that hangs, what was read last holds; the others are read."""
+
+    class Hang:
+        async def before(self, request):
+            if request.subresource == "scale" and request.name == "slow":
+                await asyncio.sleep(50)
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        vpas = []
+        for name in ("slow", "tab"):
+            status = {"replicas": 1, "selector": f"app={name}"}
+            body = {"metadata": {"name": name}, "spec": {"replicas": 1}, "status": status}
+            await cluster.create(TABS, body, **WHERE)
+            target = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": name}
+            vpas.append(vpa(name=name, targetRef=target))
+        reader = ScaleReader(cluster, clock)
+        await reader.read(vpas, {})
+        cluster.faults = Hang()
+        await cluster.patch(TABS, "tab", {"status": {"selector": "app=other"}}, **WHERE)
+        await clock.sleep(minutes(1))
+        begun = clock.now()
+        found = await reader.read(vpas, {})
+        assert clock.now() - begun == seconds(10)
+        assert [one.selector for one in found.changed] == ["app=other"]
+        unknown = await ScaleReader(cluster, clock).read(vpas, {})
+        assert [one.unreadable for one in unknown.changed] == [True, False]
 
     run_virtual(main, start=NOW)
 

@@ -19,7 +19,7 @@ from kubetide.schedules.kinds.alibaba import skipped
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Attempt, Bounds, Key, Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.tables import LATE, Attempt, Bounds, Key, Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.bounds import bounds_at, sizes
 from kubetide.schedules.times.points import Due, following, look
 from kubetide.schedules.times.windows import demand
@@ -93,10 +93,10 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
             reasons.append(_reason(run, "only advised"))
             progress[run.table] = _touched(replace(known, last=now), run.rule, "only advised", now)
             continue
-        if outcome.pending:
+        if pending := outcome.pending or (run.change.error if run.change.stage == LATE else ""):
             # No try that failed: the target is read again after the pause, and shows what has become of the write.
-            reasons.append(_reason(run, "", outcome.pending))
-            again = Attempt(run.place, run.due, run.count - 1, after(now, mode.pause), outcome.pending)
+            reasons.append(_reason(run, "", pending))
+            again = Attempt(run.place, run.due, run.count - 1, after(now, mode.pause), pending)
             progress[run.table] = replace(known, attempts=(*known.attempts, again))
             continue
         error = run.change.error or outcome.error

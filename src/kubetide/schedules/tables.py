@@ -6,7 +6,7 @@ happened to it so far (``Progress``) is read from its status when it is first se
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -190,6 +190,10 @@ class HpaView(msgspec.Struct, frozen=True):
     resource_version: str = ""
 
 
+LATE: Final = "late"
+"""The stage of a view whose read had no answer in time."""
+
+
 class View(msgspec.Struct, frozen=True, omit_defaults=True):
     """The present state of a target.
 
@@ -198,7 +202,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True):
         resource_version: Of the scale.
         hpa: For a target that is an HPA.
         error: Why it could not be read; ``stage`` says where: ``version``, ``kind``, ``get``, and the same
-            with ``hpa-`` before it for the target of an HPA.
+            with ``hpa-`` before it for the target of an HPA; or ``late`` where there was no answer in time.
     """
 
     target: Target

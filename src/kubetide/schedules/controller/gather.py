@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kubetide.acting import in_parallel
+from kubetide.acting import UNANSWERED, in_parallel, in_time
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, STATEFUL_SETS, Kind
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
 from kubetide.schedules.kinds.base import group_of, is_hpa
 from kubetide.schedules.kinds.registry import MODES
-from kubetide.schedules.tables import Delta, HpaView, Key, Table, Target, View
+from kubetide.schedules.tables import LATE, Delta, HpaView, Key, Table, Target, View
 from kubetide.units.time import Instant, between, seconds
 from kubetide.watching import Caches
 
@@ -86,7 +86,9 @@ class Gatherer:
                 target, error=f"unexpected GroupVersion string: {target.api_version}", stage="version"
             )
         try:
-            return await (self._hpa(target) if is_hpa(target) else self._scale(target))
+            return await in_time(self._hpa(target) if is_hpa(target) else self._scale(target))
+        except TimeoutError:
+            return View(target, error=UNANSWERED, stage=LATE)
         except ApiError as error:
             return View(target, error=str(error), stage="get")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kubetide.acting import in_parallel
+from kubetide.acting import UNANSWERED, in_parallel, in_time
 from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.kinds import (
     CRON_JOBS,
@@ -112,7 +112,10 @@ class ScaleReader:
         if "scale" not in kind.subresources:
             return WorkloadView(*key, problem=f"{ref.kind} has no scale subresource")
         try:
-            scale = await self._cluster.get_scale(kind, ref.name, namespace=key[1])
+            scale = await in_time(self._cluster.get_scale(kind, ref.name, namespace=key[1]))
+        except TimeoutError:
+            # What was read last of it holds.
+            return self._last.get(key) or WorkloadView(*key, problem=UNANSWERED, unreadable=True)
         except NotFound:
             return WorkloadView(*key, problem=f"{ref.kind} {key[1]}/{ref.name} does not exist")
         except ApiError as error:

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 import msgspec
 
-from kubetide.acting import BackgroundWrites, Event, EventWriter, Unfinished, in_parallel, reference_to
+from kubetide.acting import (
+    UNANSWERED,
+    BackgroundWrites,
+    Event,
+    EventWriter,
+    Unfinished,
+    in_parallel,
+    in_time,
+    reference_to,
+)
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
 from kubetide.elastic.decide import Notice
 from kubetide.elastic.keda.answers import TriggerAnswer, answer_of
@@ -146,11 +155,12 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         answer = answer_of(source, found)
         try:
             kind = await self._kind_of(source)
-            scale = await self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
-        except ApiError as problem:
-            return msgspec.structs.replace(
-                answer, active=False, by=(), error=str(problem), replicas=1, unread=True
+            scale = await in_time(
+                self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
             )
+        except (ApiError, TimeoutError) as problem:
+            error = str(problem) if isinstance(problem, ApiError) else UNANSWERED
+            return msgspec.structs.replace(answer, active=False, by=(), error=error, replicas=1, unread=True)
         version = scale.metadata.resource_version
         return msgspec.structs.replace(answer, replicas=scale.spec.replicas, version=version)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kubetide.acting import in_parallel
+from kubetide.acting import UNANSWERED, in_parallel, in_time
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import ApiObject, Key
 from kubetide.objects.vpa import VerticalPodAutoscaler
@@ -131,7 +131,10 @@ class TargetReader:
             life = ZERO if self._problem else _KINDS_FRESH
             return _Answer(Duration(now - _FRESH + life), None, text)
         try:
-            return _Answer(now, await self._cluster.get_scale(kind, key.name, namespace=key.namespace))
+            scale = await in_time(self._cluster.get_scale(kind, key.name, namespace=key.namespace))
+            return _Answer(now, scale)
+        except TimeoutError:
+            return _Answer(now, None, UNANSWERED)
         except ApiError as error:
             return _Answer(now, None, str(error), absent=isinstance(error, NotFound))
 
