@@ -42,7 +42,7 @@ _SENTENCES: Final = {
     "EvictionsLimited": "evictions of the last minute: {detail}; the pod waits for a later loop",
     "EvictionRequirementsNotMet": "the VPA's evictionRequirements are not met: {detail}",
     "Evicted": "the pod was evicted",
-    "EvictionFailed": "the API server refused the eviction: {detail}",
+    "EvictionFailed": "the eviction failed: {detail}",
     "Unanswered": "its {detail} counts as made, as the API server has not answered it yet",
     "BelowMinReplicas": "its group has too few live pods for an eviction",
     "Resized": "the pod was resized in place",

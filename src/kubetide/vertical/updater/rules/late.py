@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import IN_PLACE
-from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.updater import events
-from kubetide.vertical.updater.decision import LateChange, Outcome, VpaCounts
+from kubetide.vertical.updater.decision import Change, LateChange, Outcome, VpaCounts
 from kubetide.vertical.updater.rules.groups import Group
 from kubetide.vertical.updater.rules.in_place import recommended_targets
 from kubetide.vertical.updater.rules.turn import Turn
+
+_MADE: Final[Mapping[Change, str]] = {
+    "eviction": "Evicted",
+    "resize": "Resized",
+    "end of boost": "Unboosted",
+}
+_FAILED: Final[Mapping[Change, tuple[str, str]]] = {
+    "eviction": ("EvictionFailed", "EvictionError"),
+    "resize": ("ResizeFailed", "InPlaceUpdateError"),
+    "end of boost": ("UnboostFailed", "UnboostError"),
+}
+"""The reason of a failed change, and the label of the series of failures."""
 
 
 def take_late(turn: Turn) -> None:
@@ -35,35 +49,31 @@ def _report(turn: Turn, late: LateChange, outcome: Outcome) -> None:
     vpa = turn.state.vpas.get(late.vpa)
     counts = VpaCounts("") if vpa is None else turn.counts_of(vpa)
     if outcome.error:
-        turn.refused.append(_uid_of(late))
-    if late.change == "eviction":
-        if outcome.error:
-            turn.say("EvictionFailed", late.pod, late.vpa, outcome.error)
-            counts.failed_evictions.append("EvictionError")
-        else:
-            turn.say("Evicted", late.pod, late.vpa)
-            counts.evicted += 1
-            turn.result.events += events.evicted(late.pod, late.vpa, late.uid)
+        _report_failure(turn, late, outcome, counts)
         return
-    ends_boost = late.change == "end of boost"
-    if not outcome.error:
-        turn.say("Unboosted" if ends_boost else "Resized", late.pod, late.vpa)
+    turn.say(_MADE[late.change], late.pod, late.vpa)
+    if late.change == "eviction":
+        counts.evicted += 1
+        turn.result.events += events.evicted(late.pod, late.vpa, late.uid)
+    else:
         counts.in_place_updated += 1
         turn.result.events.append(events.resized(late.pod, late.uid))
+
+
+def _report_failure(turn: Turn, late: LateChange, outcome: Outcome, counts: VpaCounts) -> None:
+    code, label = _FAILED[late.change]
+    turn.refused.append(_uid_of(late))
+    turn.say(code, late.pod, late.vpa, outcome.error)
+    if late.change == "eviction":
+        counts.failed_evictions.append(label)
         return
-    turn.say("UnboostFailed" if ends_boost else "ResizeFailed", late.pod, late.vpa, outcome.error)
-    if ends_boost:
-        counts.failed_resizes.append("UnboostError")
-        return
-    infeasible = outcome.node_capacity and vpa is not None and update_mode(vpa.spec) == IN_PLACE
-    counts.failed_resizes.append("InPlaceUpdateInfeasible" if infeasible else "InPlaceUpdateError")
-    if (
-        infeasible
-        and vpa is not None
-        and (targets := recommended_targets(vpa.status.recommendation)) is not None
-    ):
-        turn.state.memory.infeasible[_uid_of(late)] = targets
-    if not outcome.unknown:
+    if outcome.node_capacity and late.change == "resize" and counts.mode == IN_PLACE:
+        label = "InPlaceUpdateInfeasible"
+        targets = recommended_targets(turn.state.vpas[late.vpa].status.recommendation)
+        if targets is not None:
+            turn.state.memory.infeasible[_uid_of(late)] = targets
+    counts.failed_resizes.append(label)
+    if late.change == "resize" and not outcome.unknown:
         turn.not_resized.add(_uid_of(late))
 
 
