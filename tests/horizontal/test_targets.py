@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.horizontal.running import play
 
 from kubetide.horizontal.options.annotations import COUNT_ONLY_OWNED
@@ -180,6 +182,28 @@ def test_discovery_that_fails_is_the_error_of_its_hpa():
             world.cluster.kinds = fails
             await world.clock.sleep(seconds(60))
             assert (await able_to_scale(world))[0] != "FailedGetScale", "what was known stays known"
+
+    play(story)
+
+
+def test_a_scale_that_is_not_read_makes_no_other_hpa_late():
+    """Of a resource whose versions a webhook converts that hangs the HPA says so; the other is scaled in time."""
+
+    class Hang:
+        async def before(self, request):
+            if request.verb == "get" and request.subresource == "scale" and request.kind.kind == "CronTab":
+                await asyncio.sleep(60)
+
+    async def story(world):
+        world.usage.milli = 200
+        await define(world)
+        await target(world)
+        await world.add()
+        world.cluster.faults = Hang()
+        async with world.running():
+            await world.clock.sleep(seconds(26))
+            assert await world.replicas() == 4
+            assert await able_to_scale(world) == refusal("the API server has not answered within 10s")
 
     play(story)
 

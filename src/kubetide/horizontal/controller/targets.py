@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from kubetide.acting import UNANSWERED, in_time
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.options.rollouts import belong_to, starting_set
@@ -128,8 +129,10 @@ class Targets:
         except TargetError as error:
             return ScaleView(namespace, name, error=str(error), error_stage=error.stage)
         try:
-            scale = await self._cluster.get_scale(kind, spec.target, namespace=namespace)
+            scale = await in_time(self._cluster.get_scale(kind, spec.target, namespace=namespace))
             return _view_of_scale(namespace, name, scale)
+        except TimeoutError:
+            return ScaleView(namespace, name, error=UNANSWERED, error_stage="query")
         except ApiError as error:
             return ScaleView(namespace, name, error=str(error), error_stage="query")
         except SelectorError as error:
