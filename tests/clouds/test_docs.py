@@ -49,7 +49,9 @@ def test_rights_of_alibaba():
 def test_rights_of_gce():
     """Each collection of the client's paths has its right on the page, and no other."""
     source = (SOURCES / "gce" / "api.py").read_text()
-    collections = set(re.findall(r"/(instance\w+|machineTypes|regions|operations)(?:/|\")", source))
+    collections = set(
+        re.findall(r"/(autoscalers|instance\w+|machineTypes|regions|operations)(?:/|\")", source)
+    )
     named = {one.split(".")[1] for one in rights("cloud-gce.md")}
     assert {one.replace("zoneOperations", "operations") for one in named} == collections
     assert set(GCE_RIGHTS.values()) <= set(rights("cloud-gce.md"))

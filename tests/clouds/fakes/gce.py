@@ -17,6 +17,7 @@ _QUERY = {
     "listManagedInstances": {"pageToken"},
     "resize": {"size"},
     "instances": {"pageToken"},
+    "autoscalers": {"pageToken"},
 }
 
 
@@ -26,6 +27,7 @@ class FakeGce:
     Lists have ``page`` entries a page; ``errors`` are (status, reason) to give, ``refused_changes`` by method and
     collection. ``managers`` are what single groups have besides the rest, ``templates`` those that are not the usual one.
     ``statuses`` are those of machines that do something by themselves, by name; ``strangers`` are in a zone's list besides.
+    ``autoscalers`` are those of the zone.
     """
 
     def __init__(self, fleet, page=1):
@@ -41,6 +43,7 @@ class FakeGce:
         self.refused_changes: dict[str, tuple[int, str]] = {}
         self.statuses: dict[str, str] = {}
         self.strangers: list[dict] = []
+        self.autoscalers: list[dict] = []
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -90,6 +93,8 @@ class FakeGce:
             case ["instances"]:
                 own = [one for name in sorted(self.fleet.groups) for one in self._listed(name)]
                 return self._paged("items", [*self.strangers, *own], asked)
+            case ["autoscalers"] if asked.method == "GET":
+                return self._paged("items", self.autoscalers, asked)
             case ["instanceGroupManagers", name, verb] if (
                 name in self.fleet.groups and asked.method == "POST"
             ):

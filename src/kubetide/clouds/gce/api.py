@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubetide.clouds.common.entries import check_amounts
+from kubetide.clouds.common.entries import Entries, check_amounts, read_entries
+from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import PageTokens
 from kubetide.clouds.common.rest import (
     UNREADABLE,
@@ -25,8 +26,10 @@ from kubetide.clouds.common.rest import (
     json_request,
     retry_after,
 )
+from kubetide.clouds.gce.autoscalers import Autoscaler
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
+from kubetide.clouds.gce.managers import Manager
 from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part, region_of
 from kubetide.clouds.gce.template import InstanceTemplate
 from kubetide.objects.base import ApiStruct, Json
@@ -39,76 +42,6 @@ _MIB = 1 << 20
 _WAIT_IN_ALL, _CREATION_IN_ALL, _WAIT_PAUSE = seconds(20), minutes(2), milliseconds(100)
 _NOT_FOUND = {"notFound", "404"}
 _THROTTLED = {"rateLimitExceeded", "userRateLimitExceeded", "resourceOperationRateExceeded"}
-
-
-class CurrentActions(ApiStruct):
-    """How many of a group's instances have each of the actions; all together they are the group's list."""
-
-    none: int = 0
-    refreshing: int = 0
-    restarting: int = 0
-    resuming: int = 0
-    starting: int = 0
-    stopping: int = 0
-    suspending: int = 0
-    verifying: int = 0
-    creating: int = 0
-    creating_without_retries: int = 0
-    recreating: int = 0
-    deleting: int = 0
-    abandoning: int = 0
-
-    @property
-    def total(self) -> int:
-        """How many instances the group has."""
-        return sum(getattr(self, one) for one in self.__struct_fields__)
-
-    def is_changing(self) -> bool:
-        """Return whether instances are being made or deleted."""
-        return any(
-            (self.creating, self.creating_without_retries, self.recreating, self.deleting, self.abandoning)
-        )
-
-
-class Manager(ApiStruct):
-    """The API's InstanceGroupManager, as far as the provider reads it."""
-
-    name: str = ""
-    description: str = ""
-    zone: str = ""
-    base_instance_name: str = ""
-    instance_template: str = ""
-    target_size: int | None = None
-    target_suspended_size: int = 0
-    current_actions: CurrentActions | None = None
-    stateful_policy: Json | None = None
-    instance_flexibility_policy: Json | None = None
-
-    @property
-    def size(self) -> int:
-        """The target, suspended instances included. Raises CloudError where the API does not say it.
-
-        A size that is not known is not 0: the group could grow beyond its maximum.
-        """
-        if self.target_size is None:
-            raise CloudError(f"Compute Engine does not say the target size of {self.name}")
-        return self.target_size + self.target_suspended_size
-
-    def running(self, size: int) -> int:
-        """Return how many are to run of so many. Raises CloudError where more than those are to be suspended."""
-        if size < self.target_suspended_size:
-            raise CloudError(f"{self.target_suspended_size} of {self.name} are to be suspended, not {size}")
-        return size - self.target_suspended_size
-
-    @property
-    def listed_at_least(self) -> int:
-        """How many instances the group's list has; 0 where the API does not say."""
-        return self.current_actions.total if self.current_actions else 0
-
-    def is_settled(self, running: int) -> bool:
-        """Return whether the group is as large as it is to be with so many instances, and nothing goes on."""
-        actions = self.current_actions
-        return actions is not None and not actions.is_changing() and running == self.target_size
 
 
 class _Named(ApiStruct):
@@ -239,6 +172,12 @@ class ComputeApi:
     async def instances(self, project: str, zone: str) -> list[ListedInstance]:
         """Return all instances of a zone."""
         return await self._list("GET", f"projects/{project}/zones/{zone}/instances", _Page[ListedInstance])
+
+    async def autoscalers(self, project: str, zone: str) -> Entries[Autoscaler]:
+        """Return all autoscalers of a zone. Raises CloudError that names the right where it is missing."""
+        path = f"projects/{project}/zones/{zone}/autoscalers"
+        with needs_right("compute.autoscalers.list"):
+            return read_entries(await self._list("GET", path, _Page[Json]), Autoscaler, "name")
 
     async def template(self, project: str, region: str, template: TemplateRef) -> InstanceTemplate:
         """Return an instance template."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,19 +20,15 @@ from kubetide.clouds.common.options import ReadOptions
 from kubetide.clouds.common.pagination import check_whole
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
-from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
+from kubetide.clouds.gce.api import ComputeApi, chunks
+from kubetide.clouds.gce.autoscalers import own_scaling
 from kubetide.clouds.gce.creation import CALLED, Pattern, Patterns, create, delete, pattern_of
-from kubetide.clouds.gce.discovery import check_found, most_found
+from kubetide.clouds.gce.discovery import Bounds, check_found, most_found
 from kubetide.clouds.gce.instances import instances_by_group, managed_instances
+from kubetide.clouds.gce.managers import Manager
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
-from kubetide.clouds.gce.references import (
-    GceRef,
-    group_id,
-    instance_url,
-    parse_group_url,
-    parse_provider_id,
-)
+from kubetide.clouds.gce.references import GceRef, group_id, instance_url, parse_group_url, parse_provider_id
 from kubetide.clouds.gce.settings import GceSettings
 from kubetide.clouds.gce.templates import Built, Templates
 from kubetide.ports.clock import Clock
@@ -51,13 +46,6 @@ from kubetide.units.time import Duration, minutes
 
 _DISCOVERY_EVERY = minutes(1)
 _CREATED_AT_ONCE = 1000
-
-
-class _Bounds(NamedTuple):
-    least: int
-    most: int
-    is_explicit: bool
-    is_ours: bool = False
 
 
 class GceCloud(Cloud):
@@ -80,7 +68,7 @@ class GceCloud(Cloud):
     def __init__(self, api: ComputeApi, settings: GceSettings, clock: Clock, *, seed: int = 0) -> None:
         self._api, self._settings, self._clock = api, settings, clock
         self._groups = {
-            parse_group_url(spec.name): _Bounds(spec.min_size, spec.max_size, is_explicit=True)
+            parse_group_url(spec.name): Bounds(spec.min_size, spec.max_size, is_explicit=True)
             for spec in settings.nodes
         }
         self._managers: dict[GceRef, Manager] = {}
@@ -128,7 +116,7 @@ class GceCloud(Cloud):
 
     async def _discover(self) -> bool:
         """Add discovered groups and drop those that are gone; return whether any changed."""
-        found: dict[GceRef, _Bounds] = {}
+        found: dict[GceRef, Bounds] = {}
         if self._settings.discovery:
             zones = await self._zones()
             for spec in self._settings.discovery:
@@ -138,7 +126,7 @@ class GceCloud(Cloud):
                         check_found(spec)
                     for one in in_zone:
                         ref = GceRef(self._settings.project, zone, one)
-                        found[ref] = _Bounds(spec.min_size, spec.max_size, is_explicit=False)
+                        found[ref] = Bounds(spec.min_size, spec.max_size, is_explicit=False)
         explicit = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_explicit}
         created = await self._created({**found, **explicit})
         before, self._groups = set(self._groups), {**created, **found, **explicit}
@@ -148,9 +136,9 @@ class GceCloud(Cloud):
             self._templates.forget(ref)
         return before != set(self._groups)
 
-    async def _created(self, known: Mapping[GceRef, _Bounds]) -> dict[GceRef, _Bounds]:
+    async def _created(self, known: Mapping[GceRef, Bounds]) -> dict[GceRef, Bounds]:
         """Return the groups that were created like one of these, or like one that discovery would find."""
-        found: dict[GceRef, _Bounds] = {}
+        found: dict[GceRef, Bounds] = {}
         earlier = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_ours}
         for project, zone in sorted({(ref.project, ref.zone) for ref in (*known, *earlier)}):
             await self._list_managers(project, zone)
@@ -163,7 +151,7 @@ class GceCloud(Cloud):
             like = known.get(ref._replace(name=pattern))
             most = like.most if like else most_found(pattern, self._settings.discovery)
             if most is not None:
-                found[ref] = _Bounds(0, most, is_explicit=False, is_ours=True)
+                found[ref] = Bounds(0, most, is_explicit=False, is_ours=True)
         return found
 
     async def _zones(self) -> tuple[str, ...]:
@@ -252,6 +240,13 @@ class GceCloud(Cloud):
                 if manager.is_settled(len(mine)) and all(one.state == "Running" for one in mine):
                     self._instances[ref] = tuple(sorted(mine, key=lambda one: one.provider_id))
                     self._fresh.add(ref)
+
+    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+        """Return the autoscalers that change the sizes of groups, by group. Raises CloudError."""
+        if self._discovered_at is None:
+            await self.renew()
+        zones = sorted({(ref.project, ref.zone) for ref in self._groups})
+        return own_scaling({zone: await self._api.autoscalers(*zone) for zone in zones}, self._groups)
 
     # ── templates ───────────────────────────────────────────────────────────────────────────────
 

@@ -26,8 +26,9 @@ from kubetide.clouds.common.creation import (
     unlike_architecture,
     unreadable,
 )
-from kubetide.clouds.gce.api import ComputeApi, Manager
+from kubetide.clouds.gce.api import ComputeApi
 from kubetide.clouds.gce.machine_types import MachineType
+from kubetide.clouds.gce.managers import Manager
 from kubetide.clouds.gce.references import GceRef, TemplateRef, group_id, parse_template_url, region_of
 from kubetide.clouds.gce.template import InstanceTemplate, TemplateProperties
 from kubetide.clouds.gce.templates import Templates, build, options_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from kubetide.clouds.common.discovery import pairs_of
 from kubetide.clouds.common.node_spec import NodeSpec, NodeSpecError, check_node_spec
@@ -29,6 +30,15 @@ class GroupDiscovery(ApiStruct):
     def takes(self, name: str) -> bool:
         """Return whether the filter lets a group of this name through."""
         return compile_pattern(f"^(?:{self.name_regexp})$").find(name) is not None
+
+
+class Bounds(NamedTuple):
+    """Bounds of a group: whether ``--nodes`` names it (``is_explicit``), and whether ``create_group`` made it (``is_ours``)."""
+
+    least: int
+    most: int
+    is_explicit: bool
+    is_ours: bool = False
 
 
 def most_found(name: str, specs: Iterable[GroupDiscovery]) -> int | None:
