@@ -1,4 +1,4 @@
-"""Azure Resource Manager, as its API documentation says: scale sets of one resource group, and nothing else."""
+"""Azure Resource Manager, as its API documentation says: scale sets of one resource group and what scales them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import copy
 from tests.clouds.fakes.server import Answer, Asked
 
 SUBSCRIPTION, GROUP = "sub-1", "MC_shop"
-_BASE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Compute"
+_PROVIDERS = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers"
+_BASE = f"{_PROVIDERS}/Microsoft.Compute"
 _SETS = f"{_BASE}/virtualMachineScaleSets"
+_AUTOSCALE = f"{_PROVIDERS}/Microsoft.Insights/autoscalesettings"
 _SET_KEYS = {
     "name",
     "location",
@@ -32,6 +34,7 @@ class FakeAzure:
     Lists have ``page`` entries a page; ``errors`` are (status, code, headers) to give; ``models`` are the sets that are
     not like the others, by name, whole; those of ``unlisted`` are in no list yet. With ``lists_before`` a list shows
     the sizes that sets had when that was set. Paths that end as in ``broken`` are refused so.
+    ``autoscale_settings`` are those of the resource group.
     """
 
     def __init__(self, fleet, *, page=1, flexible=False, spot=False):
@@ -49,6 +52,7 @@ class FakeAzure:
         self.lists_before: dict[str, int] | None = None
         self.polls = 0
         self.skus = [SKU]
+        self.autoscale_settings: list[dict] = []
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -56,7 +60,8 @@ class FakeAzure:
             self.polls += 1
             status, error = self.operation
             return Answer({"status": status, "error": error} if error else {"status": status})
-        assert asked.query.get("api-version") in {"2025-04-01", "2021-07-01"}, asked.query
+        versions = {"2022-10-01"} if asked.path == _AUTOSCALE else {"2025-04-01", "2021-07-01"}
+        assert asked.query.get("api-version") in versions, asked.query
         self.calls.append(f"{asked.method} {asked.path.rpartition('/')[2]}")
         if self.refused:
             return _error(*self.refused)
@@ -81,6 +86,8 @@ class FakeAzure:
         if asked.path == f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/skus":
             assert asked.query["$filter"] == "location eq 'westeurope'"
             return Answer({"value": self.skus})
+        if asked.path == _AUTOSCALE and asked.method == "GET":
+            return self._paged(self.autoscale_settings, asked)
         name, _, rest = asked.path.removeprefix(f"{_SETS}/").partition("/")
         if asked.headers.get("if-none-match") == "*":
             assert asked.method == "PUT"

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from kubetide.clouds.azure.autoscale import AutoscaleSetting
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
 from kubetide.clouds.common.entries import Entries, read_entries
+from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import PageTokens
 from kubetide.clouds.common.rest import (
     UNREADABLE,
@@ -29,7 +31,7 @@ from kubetide.units.time import Duration, minutes, seconds
 
 T = TypeVar("T")
 ENDPOINT = "https://management.azure.com"
-_COMPUTE, _SKUS = "2025-04-01", "2021-07-01"
+_COMPUTE, _SKUS, _AUTOSCALE = "2025-04-01", "2021-07-01", "2022-10-01"
 _WAIT_IN_ALL, _WAIT_PAUSE = minutes(30), seconds(10)
 _CAPACITY = {
     "AllocationFailed",
@@ -219,6 +221,12 @@ class ComputeApi:
         listed = await self._list(path, _ResourceSku, query, version=_SKUS)
         sizes = (_size(one) for one in listed if one.resource_type == "virtualMachines")
         return {size.name.lower(): size for size in sizes if size.vcpu and size.memory_mib}
+
+    async def autoscale_settings(self) -> Entries[AutoscaleSetting]:
+        """Return the resource group's autoscale settings. Raises CloudError that names the right where it is missing."""
+        path = f"{self._group}/providers/Microsoft.Insights/autoscalesettings"
+        with needs_right("Microsoft.Insights/autoscalesettings/read"):
+            return read_entries(await self._entries(path, version=_AUTOSCALE), AutoscaleSetting, "name")
 
     async def _list(
         self, path: str, kind: type[T], query: Mapping[str, str] = {}, *, version: str = _COMPUTE

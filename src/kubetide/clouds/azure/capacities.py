@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from kubetide.clouds.azure.model import ScaleSet
@@ -27,10 +27,13 @@ class Capacities:
         self._listed: dict[str, int] = {}
         self._changed: dict[str, _Changed] = {}
 
-    def update(self, sets: Mapping[str, ScaleSet], now: Duration) -> None:
-        """Take the sizes of a list of all sets."""
-        self._listed = {key: one.capacity for key, one in sets.items() if one.capacity is not None}
-        self._changed = {key: one for key, one in self._changed.items() if now < one.until}
+    def update(self, sets: Mapping[str, ScaleSet], now: Duration, *, lost: Container[str]) -> None:
+        """Take the sizes of a list of all sets; those of ``lost`` cannot be read."""
+        sizes = {key: one.capacity for key, one in sets.items() if key not in lost}
+        self._listed = {key: size for key, size in sizes.items() if size is not None}
+        self._changed = {
+            key: one for key, one in self._changed.items() if now < one.until and key not in lost
+        }
 
     def of(self, key: str) -> int | None:
         """Return the size of a set, None where it is not known."""
@@ -48,9 +51,4 @@ class Capacities:
 
     def forget_change(self, key: str) -> None:
         """Return to the listed size, as a change has failed."""
-        self._changed.pop(key, None)
-
-    def lose(self, key: str) -> None:
-        """Note that a set's size cannot be read."""
-        self._listed.pop(key, None)
         self._changed.pop(key, None)

@@ -8,9 +8,11 @@ read of each change that goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.azure.api import ComputeApi
+from kubetide.clouds.azure.autoscale import own_scaling
 from kubetide.clouds.azure.capacities import Capacities
 from kubetide.clouds.azure.creation import CALLED, Patterns, create, pattern_of, warnings_of
 from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
@@ -65,8 +67,7 @@ class AzureCloud(Cloud):
         self._api, self._settings, self._clock, self._types = api, settings, clock, types
         self._explicit = {spec.name.lower(): spec for spec in settings.nodes}
         self._groups = dict(self._explicit)
-        self._warn = warn
-        self._left_out: set[str] = set()
+        self._warn_once = cache(warn)
         self._sets: dict[str, ScaleSet] = {}
         self._capacities = Capacities()
         self._operations, self._ledger = Operations(api, clock), Ledger(clock, self._doubt)
@@ -137,7 +138,7 @@ class AzureCloud(Cloud):
             try:
                 self._groups[key] = NodeSpec(one.name, *set_bounds(bounds, one.tags or {}))
             except CloudError as error:
-                self._leave_out(f"scale set {one.name} is left out: {error}; correct its tags min and max")
+                self._warn_once(f"scale set {one.name} is left out: {error}; correct its tags min and max")
         self._sets = listed
         await self._read_spot()
         await self._patterns.read({key: listed[key] for key in self._groups if key in listed})
@@ -157,9 +158,7 @@ class AzureCloud(Cloud):
         self._sets |= {key: one for key, one in found.items() if isinstance(one, ScaleSet)}
         self._lost = {key: one for key, one in found.items() if isinstance(one, str)}
         now = self._clock.monotonic()
-        self._capacities.update(self._sets, now)
-        for key in self._lost:
-            self._capacities.lose(key)
+        self._capacities.update(self._sets, now, lost=self._lost)
         self._spot_at = now if spot else None
 
     async def _take_result(self, operation: CompletedOperation) -> None:
@@ -181,11 +180,6 @@ class AzureCloud(Cloud):
         if deletion:
             self._ledger.withdraw(key)
         self._sets_outdated = True
-
-    def _leave_out(self, message: str) -> None:
-        if message not in self._left_out:
-            self._left_out.add(message)
-            self._warn(message)
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
@@ -229,6 +223,12 @@ class AzureCloud(Cloud):
         if scale_set is None or key in self._lost:
             return []
         return await self._cache.of(key, scale_set, self._capacities.of(key))
+
+    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+        """Return the autoscale settings that change the sizes of sets, by group. Raises CloudError."""
+        await self.renew()
+        ids = {self._sets[key].id: one.name for key, one in self._groups.items() if key in self._sets}
+        return own_scaling(await self._api.autoscale_settings(), ids)
 
     # ── groups that are created ─────────────────────────────────────────────────────────────────
 
