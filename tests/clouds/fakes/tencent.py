@@ -22,7 +22,8 @@ class FakeTencent:
 
     ``page`` instances a page at most; ``errors`` are codes to give, by action. ``groups`` are what single groups have
     besides the rest, ``configurations`` those that are not the usual one, both by id. ``answers`` are given in the place of
-    others, by action. Tags are known late, unless ``knows_tags``.
+    others, by action. Tags are known late, unless ``knows_tags``. ``policies`` and ``actions`` are the scaling policies and
+    scheduled actions of the region.
     """
 
     def __init__(self, fleet, clock, page=1):
@@ -35,6 +36,8 @@ class FakeTencent:
         self.groups: dict[str, dict] = {}
         self.configurations: dict[str, dict] = {}
         self.knows_tags = True
+        self.policies: list[dict] = []
+        self.actions: list[dict] = []
 
     def __call__(self, asked: Asked) -> Answer:
         headers, action = asked.headers, asked.headers["x-tc-action"]
@@ -125,6 +128,22 @@ class FakeTencent:
         detail = {"Code": "ResourceInsufficient.SpecifiedInstanceType", "Message": "none left"}
         activity = {"StatusCode": "FAILED", "StatusMessage": "", "DetailedStatusMessageSet": [detail]}
         return {"TotalCount": 1, "ActivitySet": [activity]}
+
+    def _as_DescribeScalingPolicies(self, given):
+        return self._of_groups("ScalingPolicySet", self.policies, given)
+
+    def _as_DescribeScheduledActions(self, given):
+        return self._of_groups("ScheduledActionSet", self.actions, given)
+
+    def _of_groups(self, key, entries, given):
+        assert given.keys() == {"Filters", "Limit", "Offset"}
+        assert given["Limit"] <= 100
+        (filter_,) = given["Filters"]
+        assert filter_["Name"] == "auto-scaling-group-id"
+        assert 1 <= len(filter_["Values"]) <= 5
+        found = [one for one in entries if one["AutoScalingGroupId"] in filter_["Values"]]
+        start = given["Offset"]
+        return {"TotalCount": len(found), key: found[start : start + self.page]}
 
     def _as_ModifyAutoScalingGroup(self, given):
         assert given.keys() == {"AutoScalingGroupId", "DesiredCapacity"}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubetide.clouds.common.entries import Entries, read_entries
+from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import (
@@ -21,7 +22,16 @@ from kubetide.clouds.common.rest import (
     retry_after,
 )
 from kubetide.clouds.common.tokens import Keys
-from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
+from kubetide.clouds.tencent.model import (
+    Group,
+    Instance,
+    InstanceType,
+    LaunchConfiguration,
+    ScalingPolicy,
+    ScheduledAction,
+    Subnet,
+    Zone,
+)
 from kubetide.clouds.tencent.signing import Stamp, authorization
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
@@ -32,6 +42,7 @@ Credentials = Callable[[], Awaitable[Keys]]
 """Returns keys that are valid now."""
 
 _PAGE, _ATTEMPTS = 100, 5
+_VALUES_OF_A_FILTER = 5
 _CAUSES: Sequence[tuple[str, CloudCause]] = (
     ("ResourceInsufficient", "OutOfCapacity"),
     ("ResourcesSoldOut", "OutOfCapacity"),
@@ -90,6 +101,12 @@ class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     subnet_set: tuple[Subnet, ...] | None = None
     zone_set: tuple[Zone, ...] | None = None
     activity_set: tuple[_Activity, ...] | None = None
+    scaling_policy_set: tuple[Any, ...] | None = None
+    scheduled_action_set: tuple[Any, ...] | None = None
+
+
+_EntriesOf = Callable[[_Listed], Sequence[Any] | None]
+"""Returns the one of the sets that an action answers with."""
 
 
 def refusal(response: Response) -> CloudError | None:
@@ -160,20 +177,11 @@ class TencentApi:
 
     async def groups_with_tag(self, key: str) -> Entries[Group]:
         """Return all groups that have the tag, whatever its value."""
-        found: list[Any] = []
-        while True:
-            parameters = {
-                "Filters": [{"Name": "tag-key", "Values": [key]}],
-                "Limit": _PAGE,
-                "Offset": len(found),
-            }
-            listed = await self._read(SCALING, "DescribeAutoScalingGroups", parameters)
-            page = listed.auto_scaling_group_set or ()
-            found += page
-            what = f"groups with the tag {key}"
-            if not page or len(found) >= known_total(listed.total_count, what):
-                whole = check_whole(found, listed.total_count, what)
-                return read_entries(whole, Group, "AutoScalingGroupId")
+        action, what = "DescribeAutoScalingGroups", f"groups with the tag {key}"
+        found = await self._pages(
+            action, "tag-key", [key], lambda listed: listed.auto_scaling_group_set, what
+        )
+        return read_entries(found, Group, "AutoScalingGroupId")
 
     async def group_model(self, group: str) -> Json:
         """Return one group whole."""
@@ -273,6 +281,20 @@ class TencentApi:
             return FailedActivity(detail.code, _cause(detail.code), message)
         return None
 
+    async def scaling_policies(self, groups: Sequence[str]) -> Entries[ScalingPolicy]:
+        """Return the scaling policies of these groups. Raises CloudError, which names the right that is missing."""
+        found = await self._of_groups(
+            "DescribeScalingPolicies", groups, lambda listed: listed.scaling_policy_set
+        )
+        return read_entries(found, ScalingPolicy, "AutoScalingPolicyId")
+
+    async def scheduled_actions(self, groups: Sequence[str]) -> Entries[ScheduledAction]:
+        """Return the scheduled actions of these groups, also those that have ended. Raises as ``scaling_policies``."""
+        found = await self._of_groups(
+            "DescribeScheduledActions", groups, lambda listed: listed.scheduled_action_set
+        )
+        return read_entries(found, ScheduledAction, "ScheduledActionId")
+
     async def set_size(self, group: str, size: int) -> None:
         """Set a group's desired capacity."""
         await self._change("ModifyAutoScalingGroup", {"AutoScalingGroupId": group, "DesiredCapacity": size})
@@ -298,6 +320,33 @@ class TencentApi:
     async def delete_configuration(self, configuration: str) -> None:
         """Delete a launch configuration; Tencent refuses that while a group has it."""
         await self._change("DeleteLaunchConfiguration", {"LaunchConfigurationId": configuration})
+
+    async def _of_groups(self, action: str, groups: Sequence[str], entries: _EntriesOf) -> list[Any]:
+        """Return a list's entries of these groups, as many groups a call as a filter takes."""
+        found: list[Any] = []
+        with needs_right(f"as:{action}"):
+            for start in range(0, len(groups), _VALUES_OF_A_FILTER):
+                part = groups[start : start + _VALUES_OF_A_FILTER]
+                what = f"as:{action} of {', '.join(part)}"
+                found += await self._pages(action, "auto-scaling-group-id", part, entries, what)
+        return found
+
+    async def _pages(
+        self, action: str, filter_: str, values: Sequence[str], entries: _EntriesOf, what: str
+    ) -> list[Any]:
+        """Return all entries of a list that a filter leaves."""
+        found: list[Any] = []
+        while True:
+            parameters = {
+                "Filters": [{"Name": filter_, "Values": list(values)}],
+                "Limit": _PAGE,
+                "Offset": len(found),
+            }
+            listed = await self._read(SCALING, action, parameters)
+            page = entries(listed) or ()
+            found += page
+            if not page or len(found) >= known_total(listed.total_count, what):
+                return check_whole(found, listed.total_count, what)
 
     async def _one(self, action: str, parameters: Mapping[str, Any], key: str) -> Json:
         response = await self._rest.read(partial(self._request, SCALING, action, parameters))

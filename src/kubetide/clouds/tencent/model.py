@@ -27,6 +27,7 @@ class Group(_Object, frozen=True):
 
     auto_scaling_group_id: str = ""
     auto_scaling_group_name: str = ""
+    enabled_status: str = ""
     max_size: int = 0
     host_name_index_settings: Index | None = None
     launch_configuration_id: str = ""
@@ -38,6 +39,29 @@ class Group(_Object, frozen=True):
     def subnets(self) -> tuple[str, ...]:
         """The ids of its subnets."""
         return self.subnet_id_set or ()
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether Auto Scaling executes policies and scheduled actions of it (ENABLED, DISABLED)."""
+        return self.enabled_status != "DISABLED"
+
+
+class ScalingPolicy(_Object, frozen=True):
+    """What changes a group's size by an alarm (SIMPLE), or keeps a metric at a value (TARGET_TRACKING)."""
+
+    auto_scaling_group_id: str = ""
+    scaling_policy_name: str = ""
+    scaling_policy_type: str = "SIMPLE"
+
+
+class ScheduledAction(_Object, frozen=True):
+    """What changes a group's size at a time, or by a cron expression from ``start_time`` until ``end_time``."""
+
+    auto_scaling_group_id: str = ""
+    scheduled_action_name: str = ""
+    recurrence: str = ""
+    start_time: str = ""
+    end_time: str = ""
 
 
 class LaunchConfiguration(_Object, frozen=True):
