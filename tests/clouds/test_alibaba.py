@@ -11,7 +11,7 @@ from tests.clouds.removing import a_removal_that_comes_to_nothing_is_asked_for_a
 from tests.clouds.vendors import Alibaba
 from tests.clouds.vendors.vendor import first_of, group_in
 
-from kubetide.clouds.alibaba.api import MACHINES, NETWORKS, SCALING, host_of
+from kubetide.clouds.alibaba.endpoints import MACHINES, NETWORKS, SCALING, host_of
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import hours, milliseconds, minutes
 

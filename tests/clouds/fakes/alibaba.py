@@ -28,7 +28,8 @@ class FakeAlibaba:
     ``answers`` are given in the place of others, by action; ``types`` are further types of machines.
 
     ``groups`` are what single groups have besides the rest, ``configurations`` those that are not the usual one, both by
-    id; ``created`` holds the queries that made them. Tags are known late, unless ``knows_tags``.
+    id; ``created`` holds the queries that made them. Tags are known late, unless ``knows_tags``. ``rules``, ``alarms`` and
+    ``tasks`` are those of the region.
     """
 
     def __init__(self, fleet, clock, *, desired=True):
@@ -43,6 +44,9 @@ class FakeAlibaba:
         self.configurations: dict[str, dict] = {}
         self.created: dict[str, dict] = {}
         self.knows_tags = True
+        self.rules: list[dict] = []
+        self.alarms: list[dict] = []
+        self.tasks: list[dict] = []
 
     def __call__(self, asked: Asked) -> Answer:
         headers, action = asked.headers, asked.headers["x-acs-action"]
@@ -152,6 +156,15 @@ class FakeAlibaba:
                 }
             ]
         return {"TotalCount": len(activities), "ScalingActivities": {"ScalingActivity": activities}}
+
+    def _DescribeScalingRules(self, given):
+        return _paged("ScalingRules", "ScalingRule", self.rules, given)
+
+    def _DescribeAlarms(self, given):
+        return _paged("AlarmList", "Alarm", self.alarms, given)
+
+    def _DescribeScheduledTasks(self, given):
+        return _paged("ScheduledTasks", "ScheduledTask", self.tasks, given)
 
     def _ScaleWithAdjustment(self, given):
         assert given["AdjustmentType"] == "TotalCapacity"
@@ -275,3 +288,12 @@ _CONFIGURATION_KEY = re.compile(
 
 def _refused(code):
     return {"Code": code, "Message": code, "RequestId": "r"}
+
+
+def _paged(several, one, entries, given):
+    assert given.keys() == {"PageSize", "PageNumber"}
+    number, size = int(given["PageNumber"]), int(given["PageSize"])
+    assert 1 <= size <= 50
+    start = size * (number - 1)
+    found = {one: entries[start : start + size]}
+    return {"TotalCount": len(entries), "PageNumber": number, "PageSize": size, several: found}

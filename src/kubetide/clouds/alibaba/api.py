@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from kubetide.clouds.alibaba.endpoints import MACHINES, NETWORKS, SCALING, Service, host_of
 from kubetide.clouds.alibaba.model import (
+    Alarm,
     InstanceType,
     ScalingConfiguration,
     ScalingGroup,
     ScalingInstance,
+    ScalingRule,
+    ScheduledTask,
     VSwitch,
 )
 from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
 from kubetide.clouds.common.entries import Entries, read_entries
+from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import PageTokens, check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import (
@@ -28,63 +33,21 @@ from kubetide.clouds.common.rest import (
     decoded_without_nulls,
     retry_after,
 )
+from kubetide.clouds.common.times import known_time
 from kubetide.clouds.common.tokens import Keys
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.seeds import uuid_of
-from kubetide.units.time import Instant, TimeFormatError, format_rfc3339, parse_rfc3339
+from kubetide.units.time import Instant, format_rfc3339
 
 T = TypeVar("T")
 Credentials = Callable[[], Awaitable[Keys]]
 """Returns keys that are valid now."""
 
 _FAILED = {"Failed", "Warning", "Rejected"}
-_GROUPS_A_CALL, _INSTANCES_A_PAGE = 20, 50
+_GROUPS_A_CALL, _ENTRIES_A_PAGE = 20, 50
 _MARK = '{"cluster-autoscaler/alicloud/managed":"true"}'
-
-
-class Service(NamedTuple):
-    """One of the APIs."""
-
-    name: str
-    version: str
-
-
-SCALING = Service("ess", "2014-08-28")
-MACHINES = Service("ecs", "2014-05-26")
-NETWORKS = Service("vpc", "2016-04-28")
-
-
-_CENTRAL = frozenset(
-    {
-        "ap-southeast-1",
-        "cn-beijing",
-        "cn-beijing-finance-1",
-        "cn-hangzhou",
-        "cn-hangzhou-finance",
-        "cn-hongkong",
-        "cn-nanjing",
-        "cn-north-2-gov-1",
-        "cn-qingdao",
-        "cn-shanghai",
-        "cn-shanghai-finance-1",
-        "cn-shenzhen",
-        "cn-shenzhen-finance-1",
-        "us-east-1",
-        "us-west-1",
-    }
-)
-"""The regions whose scaling groups are asked for at one host, without the region in its name.
-
-Source: Alibaba Cloud, "Endpoints" of Auto Scaling, and the endpoints of its SDK for this API.
-"""
-
-
-def host_of(service: Service, region: str) -> str:
-    """Return the public host of a service in a region."""
-    is_central = service == SCALING and region in _CENTRAL
-    return f"{service.name}.aliyuncs.com" if is_central else f"{service.name}.{region}.aliyuncs.com"
 
 
 class _Failure(msgspec.Struct, frozen=True, rename="pascal"):
@@ -125,6 +88,18 @@ class _Activities(msgspec.Struct, frozen=True, rename="pascal"):
     scaling_activity: tuple[_Activity, ...] | None = None
 
 
+class _Rules(msgspec.Struct, frozen=True, rename="pascal"):
+    scaling_rule: tuple[Any, ...] | None = None
+
+
+class _Alarms(msgspec.Struct, frozen=True, rename="pascal"):
+    alarm: tuple[Any, ...] | None = None
+
+
+class _Tasks(msgspec.Struct, frozen=True, rename="pascal"):
+    scheduled_task: tuple[Any, ...] | None = None
+
+
 class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     """Every list of these APIs: one of the lists is there."""
 
@@ -136,6 +111,13 @@ class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     instance_types: _Types | None = None
     scaling_activities: _Activities | None = None
     v_switches: _VSwitches | None = None
+    scaling_rules: _Rules = _Rules()
+    alarm_list: _Alarms = _Alarms()
+    scheduled_tasks: _Tasks = _Tasks()
+
+
+_EntriesOf = Callable[[_Listed], Sequence[Any] | None]
+"""Returns the one of the lists that an action answers with."""
 
 
 def refusal(response: Response) -> CloudError | None:
@@ -153,14 +135,6 @@ def refusal(response: Response) -> CloudError | None:
         cause=_cause(code) if failure.code else cause_of_status(response.status),
         retry_after=retry_after(response.headers),
     )
-
-
-def _instant(text: str) -> Instant:
-    """Return when an activity began; ``2026-03-02T00:00Z`` has no seconds. An unreadable time is long ago."""
-    try:
-        return parse_rfc3339(text if text.count(":") != 1 else text.replace("Z", ":59Z"))
-    except TimeFormatError:
-        return Instant(0)
 
 
 def _cause(code: str) -> CloudCause:
@@ -212,19 +186,14 @@ class AlibabaApi:
 
     async def groups_with_tag(self, key: str, value: str) -> Entries[ScalingGroup]:
         """Return all groups that have the tag."""
-        found: list[Any] = []
-        while True:
-            query = {
-                "Tag.1.Key": key,
-                "Tag.1.Value": value,
-                "PageSize": str(_GROUPS_A_CALL),
-                "PageNumber": str(len(found) // _GROUPS_A_CALL + 1),
-            }
-            listed = await self._read(SCALING, "DescribeScalingGroups", query)
-            page = (listed.scaling_groups.scaling_group if listed.scaling_groups else None) or ()
-            found += page
-            if _is_last(listed, page, found, f"groups with the tag {key}", _GROUPS_A_CALL):
-                return read_entries(found, ScalingGroup, "ScalingGroupId")
+        found = await self._pages(
+            "DescribeScalingGroups",
+            {"Tag.1.Key": key, "Tag.1.Value": value},
+            lambda listed: listed.scaling_groups.scaling_group if listed.scaling_groups else None,
+            f"groups with the tag {key}",
+            _GROUPS_A_CALL,
+        )
+        return read_entries(found, ScalingGroup, "ScalingGroupId")
 
     async def group_model(self, group: str) -> Json:
         """Return one group whole."""
@@ -256,13 +225,13 @@ class AlibabaApi:
         while True:
             query = {
                 "ScalingGroupId": group,
-                "PageSize": str(_INSTANCES_A_PAGE),
-                "PageNumber": str(len(found) // _INSTANCES_A_PAGE + 1),
+                "PageSize": str(_ENTRIES_A_PAGE),
+                "PageNumber": str(len(found) // _ENTRIES_A_PAGE + 1),
             }
             listed = await self._read(SCALING, "DescribeScalingInstances", query)
             page = (listed.scaling_instances.scaling_instance if listed.scaling_instances else None) or ()
             found += page
-            if _is_last(listed, page, found, f"instances of {group}", _INSTANCES_A_PAGE):
+            if _is_last(listed, page, found, f"instances of {group}", _ENTRIES_A_PAGE):
                 found = each_once(found, lambda one: one.instance_id)
                 if not all(one.instance_id for one in found):
                     raise CloudError(f"the list of instances of {group} has one without InstanceId")
@@ -287,11 +256,32 @@ class AlibabaApi:
         listed = await self._read(SCALING, "DescribeScalingActivities", query)
         found = (listed.scaling_activities.scaling_activity if listed.scaling_activities else None) or ()
         for one in found:
-            if one.status_code not in _FAILED or _instant(one.start_time) < since:
+            started = known_time(one.start_time)
+            if one.status_code not in _FAILED or started is None or started < since:
                 continue
             code = one.error_code or one.status_message.partition(":")[0]
             return FailedActivity(code, _cause(code), one.error_message or one.status_message)
         return None
+
+    async def scaling_rules(self) -> Entries[ScalingRule]:
+        """Return the scaling rules of the region. Raises CloudError, which names the right that is missing."""
+        found = await self._of_region(
+            "DescribeScalingRules", lambda listed: listed.scaling_rules.scaling_rule
+        )
+        return read_entries(found, ScalingRule, "ScalingRuleId")
+
+    async def alarms(self) -> Entries[Alarm]:
+        """Return the alarms of the region that may execute scaling rules. Raises as ``scaling_rules``."""
+        found = await self._of_region("DescribeAlarms", lambda listed: listed.alarm_list.alarm)
+        return read_entries(found, Alarm, "AlarmTaskId")
+
+    async def scheduled_tasks(self) -> Entries[ScheduledTask]:
+        """Return the scheduled tasks of the region, also those that have ended. Raises as ``scaling_rules``."""
+        found = await self._of_region(
+            "DescribeScheduledTasks",
+            lambda listed: listed.scheduled_tasks.scheduled_task,
+        )
+        return read_entries(found, ScheduledTask, "ScheduledTaskId")
 
     async def set_size(self, group: str, size: int) -> None:
         """Set a group's total capacity."""
@@ -325,6 +315,23 @@ class AlibabaApi:
     async def delete_group(self, group: str) -> None:
         """Delete a group and its configurations; Alibaba refuses that while it has instances."""
         await self._change("DeleteScalingGroup", {"ScalingGroupId": group, "ForceDelete": "false"})
+
+    async def _of_region(self, action: str, entries: _EntriesOf) -> list[Any]:
+        with needs_right(f"ess:{action}"):
+            return await self._pages(action, {}, entries, f"ess:{action}", _ENTRIES_A_PAGE)
+
+    async def _pages(
+        self, action: str, query: Mapping[str, str], entries: _EntriesOf, what: str, size: int
+    ) -> list[Any]:
+        """Return all entries of a list, so many a page."""
+        found: list[Any] = []
+        while True:
+            number = str(len(found) // size + 1)
+            listed = await self._read(SCALING, action, {**query, "PageSize": str(size), "PageNumber": number})
+            page = entries(listed) or ()
+            found += page
+            if _is_last(listed, page, found, what, size):
+                return found
 
     async def _answer(self, service: Service, action: str, query: Mapping[str, str]) -> Json:
         return _decoded(

@@ -17,10 +17,16 @@ class VSwitchIds(_Object, frozen=True):
     v_switch_id: tuple[str, ...] | None = None
 
 
+class SuspendedProcesses(_Object, frozen=True):
+    suspended_process: tuple[str, ...] | None = None
+
+
 class ScalingGroup(_Object, frozen=True):
     scaling_group_id: str = ""
     scaling_group_name: str = ""
     group_type: str = ""
+    lifecycle_state: str = ""
+    suspended_processes: SuspendedProcesses | None = None
     max_size: int = 0
     v_switch_ids: VSwitchIds | None = None
     active_scaling_configuration_id: str = ""
@@ -47,6 +53,55 @@ class ScalingGroup(_Object, frozen=True):
                 f"Alibaba Cloud does not say the capacity of scaling group {self.scaling_group_id}"
             )
         return size if self.enable_desired_capacity else size + self.pending_capacity + self.init_capacity
+
+    def has_process(self, process: str) -> bool:
+        """Return whether a process such as ``AlarmNotification`` runs in it: none does in a group that is disabled."""
+        suspended = (self.suspended_processes.suspended_process if self.suspended_processes else None) or ()
+        return self.lifecycle_state != "Inactive" and process not in suspended
+
+
+class ScalingRule(_Object, frozen=True):
+    """What can change a group's size; ``scaling_rule_ari`` is what alarms and scheduled tasks call it."""
+
+    scaling_rule_ari: str = ""
+    scaling_rule_name: str = ""
+    scaling_rule_type: str = ""
+    scaling_group_id: str = ""
+    predictive_scaling_mode: str = ""
+
+
+class AlarmActions(_Object, frozen=True):
+    alarm_action: tuple[str, ...] | None = None
+
+
+class Alarm(_Object, frozen=True):
+    """An event-triggered task: it watches a group, and executes scaling rules."""
+
+    name: str = ""
+    enable: bool = True
+    scaling_group_id: str = ""
+    alarm_actions: AlarmActions | None = None
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The rules that it executes, by ari."""
+        return (self.alarm_actions.alarm_action if self.alarm_actions else None) or ()
+
+
+class ScheduledTask(_Object, frozen=True):
+    """What executes a scaling rule, the ``scheduled_action``, or sets the sizes of a group.
+
+    It does so at ``launch_time``; where it has a ``recurrence_type``, again and again until ``recurrence_end_time``.
+    """
+
+    scheduled_task_name: str = ""
+    task_enabled: bool = True
+    scheduled_action: str = ""
+    scaling_group_id: str = ""
+    launch_time: str = ""
+    recurrence_type: str = ""
+    recurrence_value: str = ""
+    recurrence_end_time: str = ""
 
 
 class Tag(_Object, frozen=True):
