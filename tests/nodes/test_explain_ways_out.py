@@ -11,7 +11,9 @@ from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.explain.group_answers import explain_group
+from kubetide.nodes.explain.waiting.counterfactual import CopyOnDemand
 from kubetide.nodes.facts.slim_pods import slim_pod
+from kubetide.nodes.records.export import copy_state, export_state
 
 FULL = {"nodes": [node("n1")], "groups": [group("g", maximum=1, nodes=["n1"])]}
 ON_IT = pod("z", cpu="4", node="n1")
@@ -302,3 +304,41 @@ def test_groups_that_are_alike_share_a_way_out_which_is_the_best_of_all(asked):
     each = explained(world)
     assert (shared.way_out, shared.sentence) == (each.way_out, each.sentence)
     assert {one.group: one.why for one in shared.groups} == {one.group: one.why for one in each.groups}
+
+
+@pytest.mark.parametrize("names", ["abcdef", "fedcba", "afafcc"])
+def test_pods_that_are_explained_together_get_the_answers_that_they_get_alone(names):
+    """What was supposed for one pod is forgotten before the next: its requests, labels, limits, machines and DaemonSets."""
+    asked = {
+        "a": pod("a", cpu="6"),
+        "b": pod("b", spec={"nodeSelector": {"disk": "ssd"}}),
+        "c": pod("c", cpu="3"),
+        "d": pod("d", cpu="64"),
+        "e": pod("e", spec=LONELY),
+        "f": pod("f"),
+    }
+    tainted = template(taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
+    world = World(
+        pods=[*asked.values(), ON_IT],
+        nodes=[node("n1")],
+        groups=[group("g", maximum=1, nodes=["n1"]), group("h", made=tainted)],
+        daemon_sets=[daemon_set("agent", cpu="2")],
+    )
+    before = export_state(world.state)
+    on_demand = CopyOnDemand(world.state, world.now)
+    for name in names:
+        key = ("default", name)
+        together = explain_pod(world.state, key, world.now, on_demand=on_demand)
+        assert together == explain_pod(world.state, key, world.now)
+    assert export_state(world.state) == before
+
+
+def test_a_copy_has_the_same_objects_and_a_memory_of_its_own():
+    """Objects never change, so a copy of a large cluster takes no second place for them."""
+    world = World(pods=[ON_IT], nodes=[node("n1")], groups=[group("g", nodes=["n1"])])
+    world.tick()
+    copy = copy_state(world.state)
+    assert export_state(copy) == export_state(world.state)
+    assert copy.pods["default", "z"] is world.state.pods["default", "z"]
+    assert copy.memory == world.state.memory
+    assert copy.memory is not world.state.memory

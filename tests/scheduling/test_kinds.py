@@ -215,6 +215,31 @@ def test_many_pods_at_once_are_as_one_by_one(before, many, keys):
     }
 
 
+def test_pods_of_frequent_and_of_rare_classes_come_together():
+    """Whether many or few pods of a class come at once changes no amount and no count."""
+    given = [
+        (make_pod(f"p{number}", {"cpu": "1m"}, labels={"app": "a"}), NODES[number % 3])
+        for number in range(100)
+    ]
+    given += [
+        (make_pod(f"q{number}", {"cpu": f"{number}m"}, labels={"app": f"b{number}"}), NODES[number % 3])
+        for number in range(1, 9)
+    ]
+    made = [Snapshot(), Snapshot()]
+    for snapshot in made:
+        for name in NODES:
+            snapshot.set_node(make_node(name))
+        for key in KEYS:
+            snapshot._store.compacted().count_column(key)
+    for one, name in given:
+        made[0].add_pod(one, name)
+    made[1].add_pods([((one.metadata.namespace, one.metadata.name), one, name) for one, name in given])
+    for snapshot in made:
+        check_counts(snapshot)
+    single, together = ({k: v.tolist() for k, v in one.free.items()} for one in made)
+    assert single == together
+
+
 def test_many_pods_at_once_are_not_for_forks():
     """Changes that are tried out must be reverted pod by pod."""
     snapshot = Snapshot()

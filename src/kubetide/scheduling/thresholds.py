@@ -22,6 +22,12 @@ Each rollout of a spread workload may ask for a new column, and each pod that co
 match it. Benchmark: ``bench.scheduling --only building``, "event, bytes to snapshot".
 """
 
+PODS_CHARGED_ONE_BY_ONE = 8
+"""Of many pods that are put on nodes together, up to so many that take the same are subtracted one by one, more as vectors.
+
+Benchmark: ``bench.scheduling --only building``, "build, slim pods into the loop's state".
+"""
+
 # ── Columns ──
 
 PLACES_IN_DICT = 16

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods, refusals_text
+from kubetide.nodes.explain.waiting.counterfactual import CopyOnDemand
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod
@@ -27,11 +28,12 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             alike.setdefault((pod.metadata.namespace, name), []).append(pod)
     if len(alike) > _MOST:
         yield _left_out(len(alike) - _MOST)
+    on_demand = CopyOnDemand(snapshot.node_state, snapshot.now)
     for pods in list(alike.values())[:_MOST]:
         pods.sort(key=lambda pod: pod.metadata.name)
         meta = pods[0].metadata
         keys = [(pod.metadata.namespace, pod.metadata.name) for pod in pods]
-        found = explain_equivalent_pods(snapshot.node_state, keys, snapshot.now)
+        found = explain_equivalent_pods(snapshot.node_state, keys, snapshot.now, on_demand)
         if found.status != "refused":
             continue
         way_out, or_room = found.way_out, f"; or {found.room}" if found.room else ""

@@ -30,7 +30,7 @@ from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.reserved_capacity import BOOKED, is_booking, reserved_text
 from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import in_vain_text, nominated_sentence, upcoming_text
-from kubetide.nodes.explain.waiting.counterfactual import Supposing
+from kubetide.nodes.explain.waiting.counterfactual import CopyOnDemand, Supposing
 from kubetide.nodes.explain.waiting.equivalent_groups import SharedWaysOut, equivalence_of
 from kubetide.nodes.explain.waiting.movable_pods import room_text
 from kubetide.nodes.explain.waiting.not_considered import not_considered_sentence, not_in_tick_sentence
@@ -103,8 +103,25 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     room: str = ""
 
 
-def explain_pod(state: State, key: Key, now: Instant, *, share_ways_out: bool = False) -> PodExplanation:
-    """Explain one pod; ``share_ways_out``: equivalent groups share one. Raises KeyError for an unknown pod."""
+def explain_pod(
+    state: State,
+    key: Key,
+    now: Instant,
+    *,
+    share_ways_out: bool = False,
+    on_demand: CopyOnDemand | None = None,
+) -> PodExplanation:
+    """Explain one pod.
+
+    Args:
+        state: What is decided on, which is only read.
+        key: Of the pod.
+        now: The time of the decision.
+        share_ways_out: Whether equivalent groups share one.
+        on_demand: The copy of the same state and time that explanations of other pods use, too; None for one of its own.
+
+    Raises: KeyError for an unknown pod.
+    """
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
@@ -115,7 +132,7 @@ def explain_pod(state: State, key: Key, now: Instant, *, share_ways_out: bool = 
         return PodExplanation(namespace=namespace, name=name, status="nominated", sentence=sentence)
     if sentence := not_considered_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
-    supposing = Supposing(state, key, now)
+    supposing = Supposing((on_demand or CopyOnDemand(state, now)).copy, key)
     tick = supposing.unchanged_runs()
     if (fits := _fits(state, tick, key, now)) is not None:
         return fits

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubetide.nodes.explain.answers import PodExplanation, explain_pod
+from kubetide.nodes.explain.waiting.counterfactual import CopyOnDemand
 from kubetide.nodes.explain.waiting.limit_changes import LIMITS
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
@@ -42,17 +43,21 @@ def _named(groups: Sequence[str]) -> str:
     return f"{', '.join(groups[:_MOST_NAMES])} and {left} more {'group' if left == 1 else 'groups'}"
 
 
-def explain_equivalent_pods(state: State, keys: Sequence[Key], now: Instant) -> PodExplanation:
+def explain_equivalent_pods(
+    state: State, keys: Sequence[Key], now: Instant, on_demand: CopyOnDemand | None = None
+) -> PodExplanation:
     """Return the explanation of the first of equivalent pods, with the smallest change that helps all of them.
 
     Args:
         state: What is decided on, which is only read.
         keys: Of pods of one workload that wait, in any order.
         now: The time of the decision.
+        on_demand: The copy of the same state and time that explanations of other pods use, too; None for one of its own.
     Raises: KeyError for an unknown pod.
     """
+    on_demand = on_demand or CopyOnDemand(state, now)
     first, last = min(keys), max(keys)
-    found = explain_pod(state, first, now, share_ways_out=True)
+    found = explain_pod(state, first, now, share_ways_out=True, on_demand=on_demand)
     way_out = found.way_out
     shares = (
         any(one.kind in _SHARED for one in way_out.changes)
@@ -62,7 +67,7 @@ def explain_equivalent_pods(state: State, keys: Sequence[Key], now: Instant) -> 
     if first == last or not shares:
         return found
     # One node more is enough for the first pod; the last one says how many all of them need.
-    of_last = explain_pod(state, last, now, share_ways_out=True)
+    of_last = explain_pod(state, last, now, share_ways_out=True, on_demand=on_demand)
     if way_out is None:
         return of_last if of_last.status == "refused" else found
     if of_last.way_out is None or of_last.way_out.group != way_out.group:

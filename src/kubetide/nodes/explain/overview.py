@@ -12,6 +12,7 @@ from kubetide.nodes.explain.equivalent_pods import explain_equivalent_pods
 from kubetide.nodes.explain.placed_pods import lingering_sentence
 from kubetide.nodes.explain.prospects import TIME_ALONE, last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.explain.reserved_capacity import blocker_text
+from kubetide.nodes.explain.waiting.counterfactual import CopyOnDemand
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.reasons import NO_GROUPS
 from kubetide.nodes.records.export import with_own_memory
@@ -110,11 +111,13 @@ def _waiting(state: State, now: Instant) -> Table:
             owner = controller_of(pod.metadata)
             alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
     rows: list[tuple[Cell, ...]] = []
+    on_demand = CopyOnDemand(state, now)
     most = _MOST_EXPLAINED if len(state.pods) * len(state.groups) < _LARGE else _FEW_EXPLAINED
     for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
         why = f"not asked, as each answer takes decisions of its own: this page has the first {most}"
         if index < most:
-            why = explain_equivalent_pods(state, [(namespace, name) for name in pods], now).sentence
+            keys = [(namespace, name) for name in pods]
+            why = explain_equivalent_pods(state, keys, now, on_demand).sentence
         # Of pods of one workload the last one has the most before it.
         ask = f"ask: kubetide explain pod {namespace}/{pods[-1]}"
         rows.append((f"{namespace}/{owner_name}", len(pods), why, ask))

@@ -6,6 +6,7 @@ import copy
 from operator import itemgetter
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.nodes.facts.pods import is_daemon_set_pod
 from kubetide.nodes.memory import Memory
@@ -48,15 +49,17 @@ def export_state(state: State) -> Delta:
 
 def copy_state(state: State) -> State:
     """Return an independent state that decides as this one would at the beginning of a tick."""
+    # Objects never change, so both states have the same ones, and their classes are known.
+    everything = replace(export_state(state), memory=_copied(state.memory))
     made = State()
-    made.apply(msgspec.json.decode(msgspec.json.encode(export_state(state)), type=Delta), full=True)
+    made.apply(everything, full=True, keys=sorted(state.pods))
     return made
 
 
 def with_own_memory(state: State) -> State:
     """Return the same state with a copy of its memory, for evaluations that update only the memory."""
     made = copy.copy(state)
-    made.memory = msgspec.json.decode(msgspec.json.encode(state.memory), type=Memory)
+    made.memory = _copied(state.memory)
     return made
 
 
@@ -73,3 +76,7 @@ def without_learned_facts(state: State) -> State:
     made.known_templates = KnownTemplates()
     made.template_matrix = None
     return made
+
+
+def _copied(memory: Memory) -> Memory:
+    return msgspec.json.decode(msgspec.json.encode(memory), type=Memory)

@@ -23,7 +23,7 @@ from kubetide.scheduling.snapshot.lineage import Lineage
 from kubetide.scheduling.snapshot.log import ChangeLog
 from kubetide.scheduling.snapshot.node_pods import NodePods, PodChanges, PodKey
 from kubetide.scheduling.snapshot.volumes import Volumes
-from kubetide.scheduling.thresholds import COUNT_COLUMNS_BEFORE_FORGETTING
+from kubetide.scheduling.thresholds import COUNT_COLUMNS_BEFORE_FORGETTING, PODS_CHARGED_ONE_BY_ONE
 from kubetide.units.vectors import Int64Vector
 
 
@@ -294,6 +294,10 @@ class SnapshotStore:
     def _charge_all(self, came: dict[int, tuple[Use, list[int]]]) -> None:
         """Subtract what so many pods take from their rows, and clear the list."""
         for use, given in came.values():
+            if len(given) <= PODS_CHARGED_ONE_BY_ONE:
+                for row in given:
+                    self._charge(row, use, 1)
+                continue
             self.add_columns([key for key, _ in use.charges if key not in self.rows.columns])
             rows, numbers = np.unique(np.array(given, np.int64), return_counts=True)
             self.rows.charge_many(rows, use, numbers)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import msgspec
@@ -105,20 +105,48 @@ class _Decided(NamedTuple):
     nodes: int
 
 
-class Supposing:
-    """A copy of a state in which one pod, the groups and the settings can be changed hypothetically."""
+class DecidingCopy:
+    """A copy of a state to decide on again, for any number of pods: each decision begins with what there was.
 
-    def __init__(self, state: State, key: Key, now: Instant) -> None:
-        self._key = key
+    Attributes:
+        state: The copy, with what its nodes teach of templates.
+        memory: Its memory as JSON, which every decision changes.
+        plain: The decision with nothing changed, the first one of every group; None before it is made.
+    """
+
+    def __init__(self, state: State, now: Instant) -> None:
+        self.now = now
+        self.state = copy_state(state)
+        learn(self.state, now)
+        self.memory = msgspec.json.encode(self.state.memory)
+        self.shortages = dict(self.state.memory.stock_outs)
+        self.groups = dict(self.state.groups)
+        self.settings = self.state.settings
+        self.quotas = enforced_quotas(self.state)
+        self.plain: _Decided | None = None
+
+
+class CopyOnDemand:
+    """Makes one ``DecidingCopy`` for all that is asked of a state, when it is first needed; the state must stay as it is."""
+
+    def __init__(self, state: State, now: Instant) -> None:
+        self._state = state
         self._now = now
-        self._state = copy_state(state)
-        learn(self._state, now)
-        self._memory = msgspec.json.encode(self._state.memory)
-        self._shortages = dict(self._state.memory.stock_outs)
-        self._groups = dict(self._state.groups)
-        self._settings = self._state.settings
-        self._quotas = enforced_quotas(self._state)
-        self._plain: _Decided | None = None
+
+    @cached_property
+    def copy(self) -> DecidingCopy:
+        """The copy."""
+        return DecidingCopy(self._state, self._now)
+
+
+class Supposing:
+    """Decisions in which one pod, the groups and the settings are changed hypothetically."""
+
+    def __init__(self, copy: DecidingCopy, key: Key) -> None:
+        self._copy = copy
+        self._key = key
+        self._now = copy.now
+        self._state = copy.state
 
     def unchanged_runs(self) -> Tick:
         """Decide with nothing changed, and ask groups that are skipped all the same. The result holds until the next call."""
@@ -134,7 +162,7 @@ class Supposing:
         changes: list[Change] = []
         remaining = ""
         group = supposed.groups.get(group_id)
-        if group is not None and group.price_per_hour is None and needs_prices(self._settings.expander):
+        if group is not None and group.price_per_hour is None and needs_prices(self._copy.settings.expander):
             changes.append(_give_price(group, supposed))
         for _ in range(_MOST_CHANGES):
             decided = self._decide(supposed, group_id) if changes else self._decide_unchanged()
@@ -169,12 +197,13 @@ class Supposing:
 
     def _decide_unchanged(self) -> _Decided:
         """Return the decision with nothing changed, the first one of every group."""
-        if self._plain is None:
-            self._plain = self._decide(self._unchanged(), "")
-        return self._plain
+        if self._copy.plain is None:
+            self._copy.plain = self._decide(self._unchanged(), "")
+        return self._copy.plain
 
     def _unchanged(self) -> _Supposed:
-        return _Supposed(self._state.pods[self._key], dict(self._groups), self._settings, self._quotas)
+        copy = self._copy
+        return _Supposed(self._state.pods[self._key], dict(copy.groups), copy.settings, copy.quotas)
 
     def _decide(self, supposed: _Supposed, group_id: str, *, choose: bool = False) -> _Decided:
         """Decide scale-up as the loop would, up to the options where nothing is to be chosen.
@@ -183,7 +212,7 @@ class Supposing:
         """
         state = self._state
         state.end_tick()
-        state.memory = msgspec.json.decode(self._memory, type=Memory)
+        state.memory = msgspec.json.decode(self._copy.memory, type=Memory)
         state.settings = supposed.settings
         state.set_groups(supposed.groups.values())
         for quota in supposed.quotas.values():
@@ -273,7 +302,7 @@ class Supposing:
 
     def _nodes_for_all(self, group_id: str, supposed: _Supposed) -> int:
         """Return how many new nodes the group needs for the pod and the others that wait and that it takes."""
-        maximum = self._groups[group_id].target_size + len(self._state.pending) + 1
+        maximum = self._copy.groups[group_id].target_size + len(self._state.pending) + 1
         lifted = with_fields(supposed, groups=dict(supposed.groups))
         lifted.take_over(self._limits(group_id).lifted(maximum))
         option = _option(self._decide(lifted, group_id).tick, group_id, self._key)
@@ -283,7 +312,8 @@ class Supposing:
         """Return the limits as they are."""
         plain = self._decide_unchanged()
         assert plain.headroom is not None, "it is counted where no group is asked about"
-        return GroupLimits(self._groups[group_id], self._settings, self._quotas, plain.headroom, plain.nodes)
+        copy = self._copy
+        return GroupLimits(copy.groups[group_id], copy.settings, copy.quotas, plain.headroom, plain.nodes)
 
     def _raise(self, group_id: str, nodes: int, tick: Tick, supposed: _Supposed) -> tuple[Change, ...]:
         """Raise the limits that keep the group from so many new nodes."""
@@ -301,9 +331,9 @@ class Supposing:
             text = f"wait until {format_rfc3339(entry.until)}, when the backoff of group {group.id} ends ({entry.error_message})"
             return (Change("backoff", text, entry.until),)
         if why == OUT_OF_STOCK:
-            offer, again = tried_again(self._shortages, group, self._settings)
+            offer, again = tried_again(self._copy.shortages, group, self._copy.settings)
             supposed.forgiven[offer] = None
-            shortage = self._shortages[offer]
+            shortage = self._copy.shortages[offer]
             seen = f"out of stock at {format_rfc3339(shortage.seen_at)} in group {shortage.group}"
             text = f"wait until {format_rfc3339(again)}, when {offer} is asked for again ({seen})"
             return (Change("backoff", text, again),)
