@@ -202,3 +202,30 @@ def test_wrong_settings_are_refused_at_once():
         play(None, expander="cheap")
     with pytest.raises(ValueError, match="there is no source 'wishes'"):
         play(None, demand_sources=("wishes",))
+
+
+def test_what_groups_answer_to_pods_that_wait_is_recorded_once():
+    """Two groups refuse two kinds of pods, tick after tick: their four answers are recorded by the first tick alone."""
+    groups = (
+        GroupSpec(name="a", instance_type="m5.large", max_size=5),
+        GroupSpec(name="b", instance_type="m5.xlarge", max_size=5),
+    )
+
+    async def story(world):
+        await world.deploy("huge", replicas=1, cpu="64")
+        await world.deploy("vast", replicas=1, cpu="96")
+        await world.after(minutes(2))
+
+    records = play(story, groups).recorder.records
+    said = [one for one in records if any(each.code == "GroupRefuses" for each in one.reasons)]
+    answers = [(one.subject, one.fields["pod"][:12]) for one in said[0].reasons if one.code == "GroupRefuses"]
+    assert sorted(answers) == [
+        ("a", "default/huge"),
+        ("a", "default/vast"),
+        ("b", "default/huge"),
+        ("b", "default/vast"),
+    ]
+    assert [one.full for one in said[1:]] == [True] * len(said[1:])
+    later = [one for one in records if one.now > said[0].now and one.phase == 0 and not one.full]
+    assert len(later) > 5
+    assert all(one.repeated >= 4 for one in later)

@@ -13,10 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.acting import EventWriter
-from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor, ending_error
+from kubetide.nodes.controller.changed_reasons import ChangedReasons
 from kubetide.nodes.controller.events import event_of, spam_filter_of
 from kubetide.nodes.controller.figures import figures_of
 from kubetide.nodes.controller.gather import Gatherer
@@ -142,8 +142,7 @@ class NodesController(BaseLoop):
         self._unchanged = UnchangedTicks(self._state, clock)
         self._read_pods: tuple[str, ...] = ()
         self._answered: dict[Workload, Capacity] = {}
-        self._said: dict[tuple[str, str], Reason] = {}
-        self._last_said: dict[tuple[str, str], Reason] = {}
+        self._changed_reasons = ChangedReasons()
         self._ticks = self._since_memory = 0
         self._has_acted = False
         """Whether the last tick asked for nodes, began to remove some, or served a ProvisioningRequest."""
@@ -377,10 +376,8 @@ class NodesController(BaseLoop):
         has_memory: bool,
     ) -> None:
         reasons = worded_as_advice((*commands.reasons, *result.reasons))
-        if phase == 0:
-            self._last_said, self._said = self._said, {}
-        new = tuple(one for one in reasons if full or self._last_said.get((one.code, one.subject)) != one)
-        self._said.update({(one.code, one.subject): one for one in reasons})
+        changed = self._changed_reasons.of(reasons, begins=phase == 0)
+        new = reasons if full else changed
         record = Record(
             loop=LOOP,
             tick=self._ticks,
