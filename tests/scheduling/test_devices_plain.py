@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scheduling.plain import make_node, make_pod
@@ -50,7 +51,8 @@ uses = st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2, unique=True)
 on = st.tuples(st.just("on"), st.sampled_from(("p0", "p1", "p2")), uses, st.sampled_from(NODES))
 off = st.tuples(st.just("off"), st.sampled_from(("p0", "p1", "p2")))
 trying = st.sampled_from((("fork",), ("revert",), ("commit",)))
-steps = st.lists(st.one_of(on, on, on, off, off, trying), min_size=4, max_size=16)
+relabel = st.tuples(st.just("relabel"), st.sampled_from(NODES), st.sampled_from("xy"))
+steps = st.lists(st.one_of(on, on, on, off, off, trying, relabel), min_size=4, max_size=16)
 
 
 # ── Objects ──
@@ -168,7 +170,13 @@ class Book:
 
 
 def check(snapshot, book, names):
-    fits = snapshot.feasible(classify(make_user("asker", names))).tolist()
+    pod_class = classify(make_user("asker", names))
+    fits = snapshot.feasible(pod_class).tolist()
+    open_to_all = np.zeros(len(fits), np.bool_)
+    for start in range(len(fits)):
+        in_turn = [*range(start, len(fits)), *range(start)]
+        first = next((row for row in in_turn if fits[row]), -1)
+        assert snapshot.first_fit(pod_class, start, open_to_all) == first
     for node, found in zip(snapshot.node_names, fits, strict=True):
         claims = book.fits(node, names)
         # An unmet constraint on "all" ends upstream's search with an error although other ways may be left.
@@ -218,6 +226,8 @@ def test_devices_are_had_where_a_full_search_finds_them(offered, claims, changes
             case ("revert",) if saved:
                 snapshot.revert()
                 book, where = saved.pop()
+            case ("relabel", node, value):
+                snapshot.set_node(make_node(node, labels={"team": value}))
             case ("commit",) if saved:
                 snapshot.commit()
                 saved.pop()

@@ -19,11 +19,12 @@ from kubetide.objects.resource import (
     ResourceClaimSpec,
 )
 from kubetide.scheduling.devices.facts import ClaimKey
-from kubetide.scheduling.devices.ledger import Ledger, PoolSet
+from kubetide.scheduling.devices.ledger import Found, Ledger, PoolSet
 from kubetide.scheduling.devices.requests import EXACT_COUNT
 from kubetide.scheduling.devices.search import allocate
 from kubetide.scheduling.devices.use import Given
 from kubetide.scheduling.pods.device_use import DeviceUse, ResourceClaimUse
+from kubetide.scheduling.pods.exact_key import exact_key
 
 EXTENDED = "<extended-resources>"
 """Name of the claim for what a pod asks for as extended resources, before the scheduler has made one."""
@@ -93,11 +94,30 @@ def _problem(key: ClaimKey, claim: ResourceClaim, ledger: Ledger) -> Problem | N
     return None
 
 
+def asked_by(claims: Sequence[ResourceClaim]) -> bytes:
+    """Return a key that is equal for claims that ask for the same devices in the same order."""
+    return exact_key(tuple(one.spec for one in claims))
+
+
 def allocate_on(
-    node: Node, pools: PoolSet, claims: Sequence[ResourceClaim], ledger: Ledger
-) -> list[tuple[Given, ...]] | None:
-    """Return devices on a node for claims that have none. Raises what ``search.allocate`` raises."""
-    return allocate(node, pools.pools, claims, ledger.classes, ledger.in_use)
+    node: Node,
+    pools: PoolSet,
+    claims: Sequence[ResourceClaim],
+    ledger: Ledger,
+    asked: bytes | None = None,
+) -> tuple[tuple[Given, ...], ...] | None:
+    """Return devices on a node for claims that have none, and note them in the ledger until the pools change.
+
+    ``asked`` is what ``asked_by`` returns for the claims, where that is known. Raises what ``search.allocate`` raises.
+    """
+    asked = asked_by(claims) if asked is None else asked
+    state = ledger.state_of(pools)
+    found = ledger.searched(pools, asked, state)
+    if found is None:
+        given = allocate(node, pools.pools, claims, ledger.classes, ledger.in_use)
+        found = Found(None if given is None else tuple(given))
+        ledger.note_search(pools, asked, state, found)
+    return found.given
 
 
 def extended_claim(use: DeviceUse, names: Sequence[str], ledger: Ledger, namespace: str) -> ResourceClaim:

@@ -50,6 +50,12 @@ class Held(NamedTuple):
     failed: bool = False
 
 
+class Found(NamedTuple):
+    """What a search for devices found: those of each claim, in order; None where they cannot be had."""
+
+    given: tuple[tuple[Given, ...], ...] | None
+
+
 class PoolSet(NamedTuple):
     """The pools of one node, or the error of reading them; ``key`` is equal for equal pools."""
 
@@ -90,7 +96,9 @@ class Ledger:
         self._pools: dict[str, tuple[Node, PoolSet]] = {}
         self._nodes_apart = 0
         self._known_sets: dict[tuple[int, ...], PoolSet] = {}
-        self._searched: dict[tuple[int, ...], dict[bytes, tuple[tuple[int, ...], bool]]] = {}
+        self._searched: dict[tuple[int, ...], dict[bytes, tuple[tuple[int, ...], Found]]] = {}
+        self._closed: dict[bytes, dict[int, Node]] = {}
+        self._closed_until_change: dict[PoolId, dict[tuple[bytes, int], None]] = {}
         for given in devices.slices:
             self._read_slice(given)
         for key, claim in devices.claims.items():
@@ -110,8 +118,10 @@ class Ledger:
         """Return the pools of a node. Raises ClaimError for a slice whose node selector cannot be read."""
         name = node.metadata.name
         known = self._pools.get(name)
-        if known is not None and known[0] is node:
-            return known[1]
+        if known is not None:
+            if known[0] is node:
+                return known[1]
+            self._open(known[0])
         own = self._of_node.get(name, [])
         reached = [one for one in (*own, *self._of_any) if one.reaches(node)]
         if any(one.spec.per_device_node_selection for one in reached):
@@ -131,17 +141,34 @@ class Ledger:
         """Return a value that stays equal while nothing changes in the pools."""
         return tuple([self.versions.get(one, 0) for one in pools.ids])
 
-    def searched(self, pools: PoolSet, asked: bytes, state: tuple[int, ...]) -> bool | None:
-        """Return whether claims that ask for this get devices of the pools in their present state; None if unknown."""
+    def searched(self, pools: PoolSet, asked: bytes, state: tuple[int, ...]) -> Found | None:
+        """Return what a search found for claims that ask for this in the pools in their present state; None if unknown."""
         known = self._searched.get(pools.key, {}).get(asked)
         return known[1] if known is not None and known[0] == state else None
 
-    def note_search(self, pools: PoolSet, asked: bytes, state: tuple[int, ...], *, is_served: bool) -> None:
+    def note_search(self, pools: PoolSet, asked: bytes, state: tuple[int, ...], found: Found) -> None:
         """Note the result of a search that ended without an error, for ``searched``."""
-        found = self._searched.setdefault(pools.key, {})
-        if len(found) >= _MOST_ASKED:
-            found.clear()
-        found[asked] = state, is_served
+        known = self._searched.setdefault(pools.key, {})
+        if len(known) >= _MOST_ASKED:
+            known.clear()
+        known[asked] = state, found
+
+    def closed_to(self, asked: bytes) -> Mapping[int, Node]:
+        """Return, by identity, the nodes known to have no devices for claims that ask for this; the view stays up to date."""
+        found = self._closed.get(asked)
+        if found is None:
+            if len(self._closed) >= _MOST_ASKED:
+                self._forget_closed()
+            found = self._closed[asked] = {}
+        return found
+
+    def close(self, node: Node, pools: PoolSet, asked: bytes) -> None:
+        """Note that a node has no devices for claims that ask for this, until one of its pools changes."""
+        if asked not in self._closed or id(node) in self._closed[asked]:
+            return
+        self._closed[asked][id(node)] = node
+        for pool in pools.ids:
+            self._closed_until_change.setdefault(pool, {})[asked, id(node)] = None
 
     # ── Changing ──
 
@@ -178,7 +205,9 @@ class Ledger:
         pieces = [piece for piece in map(self._read_slice, made) if piece is not None]
         if not pieces:
             return _nothing
-        self._pools.pop(name, None)
+        known = self._pools.pop(name, None)
+        if known is not None:
+            self._open(known[0])
         return lambda: self._drop_copy(name, len(pieces))
 
     def take_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
@@ -214,6 +243,8 @@ class Ledger:
         device = taking.device
         pool = device[:2]
         self.versions[pool] = self.versions.get(pool, 0) + 1
+        for asked, node in self._closed_until_change.pop(pool, ()):
+            self._closed[asked].pop(node, None)
         _add(self.in_use.shares if taking.shared else self.in_use.devices, device, sign)
         if taking.amounts is None:
             return
@@ -223,12 +254,24 @@ class Ledger:
         if sign < 0 and not any(amounts.values()):
             del self.in_use.amounts[device]
 
+    def _open(self, node: Node) -> None:
+        """Look for devices on a node again."""
+        for nodes in self._closed.values():
+            nodes.pop(id(node), None)
+
+    def _forget_closed(self) -> None:
+        for nodes in self._closed.values():
+            nodes.clear()  # who looks at them still sees what is known
+        self._closed.clear()
+        self._closed_until_change.clear()
+
     def _drop_copy(self, name: str, count: int) -> None:
         """Forget the slices that were read last, which are those of a node."""
         del self._slices[-count:]
         del self._of_node[name]
         known = self._pools.pop(name, None)
         if known is not None:
+            self._open(known[0])
             self._known_sets.pop(known[1].key, None)
             self._searched.pop(known[1].key, None)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.devices.claims import (
     Problem,
     allocate_on,
+    asked_by,
     asks_for_devices,
     extended_claim,
     find_claims,
@@ -22,7 +24,6 @@ from kubetide.scheduling.devices.ledger import Held, Ledger
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.devices.shortage import shortage_text
 from kubetide.scheduling.pods.device_use import DeviceUse
-from kubetide.scheduling.pods.exact_key import exact_key
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.resources import node_allocatable
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, Refusal
@@ -41,7 +42,23 @@ class _Verdict(NamedTuple):
 
 
 _PASSES = _Verdict()
+_NO_NODES: Mapping[int, Node] = MappingProxyType({})
 _Claims = list[tuple[ClaimKey, ResourceClaim]]
+
+
+class _HeldNow(NamedTuple):
+    """What the ledger says of the claims of a class at one of its versions.
+
+    Attributes:
+        held: The allocations that they have.
+        wanting: The claims that have none.
+        closed: By identity, nodes that are known to have no devices for those.
+    """
+
+    version: int
+    held: list[Held]
+    wanting: tuple[ClaimKey, ...]
+    closed: Mapping[int, Node]
 
 
 class DeviceJudge:
@@ -64,33 +81,43 @@ class DeviceJudge:
         self._mapped = [name for name, _ in use.extended if ledger.class_of(name) is not None]
         self._failed: dict[tuple[object, ...], tuple[tuple[int, ...], _Verdict]] = {}
         self._asked: dict[tuple[object, ...], bytes] = {}
+        self._held: _HeldNow | None = None
 
     def nodes(self) -> BoolVector:
         held = self._held_now()
-        return np.fromiter(
-            (not self._verdict(row, held).message for row in range(self._rows.n)), np.bool_, self._rows.n
-        )
+        return np.fromiter((self._passes(row, held) for row in range(self._rows.n)), np.bool_, self._rows.n)
 
     def first(self, rows: Iterable[int]) -> int:
         """Return the first of these rows that passes, or -1."""
         held = self._held_now()
-        return next((row for row in rows if not self._verdict(row, held).message), -1)
+        nodes, closed = self._rows.nodes, held.closed
+        left = (row for row in rows if id(nodes[row]) not in closed)
+        return next((row for row in left if not self._verdict(row, held).message), -1)
 
     def node(self, row: int) -> bool:
-        return not self.verdict(row).message
+        return self._passes(row, self._held_now())
 
     def verdict(self, row: int) -> _Verdict:
         """Evaluate one node as it is now."""
         return self._verdict(row, self._held_now())
 
-    def _held_now(self) -> tuple[list[Held], tuple[ClaimKey, ...]]:
-        """Return the allocations that the claims have, and the claims that have none."""
-        held = [(key, self._ledger.held(key)) for key, _ in self._claims]
+    def _held_now(self) -> _HeldNow:
+        known, ledger = self._held, self._ledger
+        if known is not None and known.version == ledger.version:
+            return known
+        held = [(key, ledger.held(key)) for key, _ in self._claims]
         wanting = tuple(dict.fromkeys(key for key, one in held if one is None))
-        return [one for _, one in held if one is not None], wanting
+        # With extended resources each node may be asked for others.
+        alike = wanting and not self._mapped
+        closed = ledger.closed_to(self._asked_for(wanting, ())) if alike else _NO_NODES
+        self._held = _HeldNow(ledger.version, [one for _, one in held if one is not None], wanting, closed)
+        return self._held
 
-    def _verdict(self, row: int, held_now: tuple[list[Held], tuple[ClaimKey, ...]]) -> _Verdict:
-        held, wanting = held_now
+    def _passes(self, row: int, held_now: _HeldNow) -> bool:
+        return id(self._rows.nodes[row]) not in held_now.closed and not self._verdict(row, held_now).message
+
+    def _verdict(self, row: int, held_now: _HeldNow) -> _Verdict:
+        wanting = held_now.wanting
         by_devices = self._by_devices(self._rows.nodes[row])
         if self._mapped:
             offered = node_allocatable(self._rows.nodes[row])
@@ -102,7 +129,7 @@ class DeviceJudge:
             found = self._search(row, wanting, tuple(by_devices))
             if found.message:
                 return found
-        return self._reached(row, held)
+        return self._reached(row, held_now.held)
 
     def failure(self, row: int) -> str:
         """Return the error of the device search on a node; empty if it has a result."""
@@ -130,29 +157,28 @@ class DeviceJudge:
         except ClaimError as error:
             return _Verdict(str(error), fatal=True)
         asked = self._asked_for(wanting, by_devices)
-        state = ledger.state_of(pools)
-        is_served = ledger.searched(pools, asked, state)
-        if is_served is not None:
-            return _PASSES if is_served else _Verdict(CANNOT_ALLOCATE)
         # Errors name the claim.
+        state = ledger.state_of(pools)
         known = self._failed.get((pools.key, asked))
         if known is not None and known[0] == state:
             return known[1]
         try:
-            is_served = allocate_on(node, pools, self._unserved(wanting, by_devices), ledger) is not None
+            given = allocate_on(node, pools, self._unserved(wanting, by_devices), ledger, asked)
         except (NodeError, ClaimError) as error:
             verdict = _Verdict(str(error), fatal=isinstance(error, ClaimError))
             self._failed[pools.key, asked] = (state, verdict)
             return verdict
-        ledger.note_search(pools, asked, state, is_served=is_served)
-        return _PASSES if is_served else _Verdict(CANNOT_ALLOCATE)
+        if given is not None:
+            return _PASSES
+        ledger.close(node, pools, asked)
+        return _Verdict(CANNOT_ALLOCATE)
 
     def _asked_for(self, wanting: tuple[ClaimKey, ...], by_devices: tuple[str, ...]) -> bytes:
         """Return a key that is equal for claims that ask for the same devices in the same order."""
         found = self._asked.get((wanting, by_devices))
         if found is None:
             claims = self._unserved(wanting, by_devices)
-            found = self._asked[wanting, by_devices] = exact_key(tuple(one.spec for one in claims))
+            found = self._asked[wanting, by_devices] = asked_by(claims)
         return found
 
     def _by_devices(self, node: Node) -> list[str]:
