@@ -24,10 +24,10 @@ class ChangedReasons:
         new: dict[int, None] = {}
         for key, those in given.items():
             before = self._last.get(key, [])
-            # Mostly all are as they were, and they can be very many.
+            # Mostly all are new or as they were, and they can be very many.
             if those != before:
                 known = dict.fromkeys(map(_fields_of, before))
-                new.update((id(one), None) for one in those if _fields_of(one) not in known)
+                new.update((id(one), None) for one in those if not known or _fields_of(one) not in known)
             self._present.setdefault(key, []).extend(those)
         return tuple([one for one in reasons if id(one) in new])
 
