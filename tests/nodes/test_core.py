@@ -1,15 +1,20 @@
-"""A gathered delta has the same bytes in one part and in several."""
+"""Whole states: their bytes in one part and in several, their memory read back, and what is freed when one replaces another."""
 
 from __future__ import annotations
+
+import gc
+import weakref
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.nodes.frozen import World, group, node, pod
 
 from kubetide.explain import pieces
 from kubetide.nodes.core import as_read_back, decode_delta, encode_delta, encode_in_pieces
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.records.delta import Delta, Gone
+from kubetide.nodes.records.export import export_state
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node
@@ -68,3 +73,23 @@ def test_memory_reads_back_as_it_was():
     read = as_read_back(memory)
     assert read == memory
     assert read is not memory
+
+
+def test_what_a_state_held_before_it_starts_anew_is_freed_at_once():
+    """Records of the whole state start it anew every half hour; no cycle keeps the earlier snapshots in memory."""
+    world = World(
+        pods=[pod("a", node="n1"), pod("b", cpu="64")],
+        nodes=[node("n1")],
+        groups=[group("g", nodes=["n1"]), group("h")],
+    )
+    world.tick()
+    assert world.state.template_matrix is not None, "a pod that waits has been evaluated"
+    held = [weakref.ref(one) for one in (world.state.snapshot, world.state.template_matrix.all)]
+    everything = export_state(world.state)
+    gc.collect()
+    gc.disable()
+    try:
+        world.state.apply(everything, full=True)
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()

@@ -55,3 +55,17 @@ def test_keys_of_weight_are_cached_by_their_weight():
     table.put("z", "small")
     table.put("w" * 100, "next")
     assert len(table) <= 3
+
+
+def test_each_key_weighs_more_where_its_value_does():
+    """What each key weighs beside its own weight counts from when it is set."""
+    table = Recent(100, len)
+    table.each = 49
+    for key in "abcd":
+        table.put(key, key)
+    assert list(table.newest) == ["c", "d"]
+    assert len(table) == 4
+    table.each = 0
+    for number in range(10, 60):
+        table.put(str(number), number)
+    assert len(table.newest) == 50

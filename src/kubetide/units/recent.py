@@ -16,15 +16,20 @@ class Recent(Generic[K, V]):
 
     Attributes:
         newest: The later half, for a first look where a call for each would be expensive; not to be changed.
+        each: What every key that is put from now on weighs beside its own weight.
     """
 
-    __slots__ = ("_old", "_size", "_weigh", "_weight", "newest")
+    __slots__ = ("_old", "_size", "_weigh", "_weight", "each", "newest")
 
     def __init__(self, size: int, weigh: Callable[[K], int] | None = None) -> None:
-        """Take how much is held: so many keys, or keys of so much weight together."""
+        """Take how much is held: so many keys, or keys of so much weight together.
+
+        A method of the object that holds the table would tie both into a cycle, and large ones would stay in memory.
+        """
         self._size = size
         self._weigh = weigh
         self._weight = 0
+        self.each = 0
         self.newest: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
@@ -43,7 +48,7 @@ class Recent(Generic[K, V]):
     def put(self, key: K, value: V) -> None:
         """Take a value over, in place of one of the same key."""
         if key not in self.newest:
-            weight = 1 if self._weigh is None else self._weigh(key)
+            weight = self.each + (1 if self._weigh is None else self._weigh(key))
             if self._weight + weight > self._size and self.newest:
                 self._old, self.newest = self.newest, {}
                 self._weight = 0

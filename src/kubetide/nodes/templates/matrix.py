@@ -49,10 +49,8 @@ class TemplateMatrix:
             self._daemons.append(numbers.setdefault((classes, own), len(numbers)))
         self.amounts = self._alike_in_amounts()
         self._places: dict[tuple[str, ...], Int64Vector] = {}
-        self._refusals: Recent[PodClass, list[Refusal | None]] = Recent(_MOST_BYTES, self._size_of)
-
-    def _size_of(self, pod_class: PodClass) -> int:
-        return 1024 + len(pod_class.key) + 8 * len(self.names)
+        self._refusals: Recent[PodClass, list[Refusal | None]] = Recent(_MOST_BYTES, _size_of)
+        self._refusals.each = 8 * len(self.names)
 
     def holds(self, templates: Sequence[Template], facts: ClusterFacts) -> bool:
         """Return whether the matrix was built from these very objects."""
@@ -99,3 +97,7 @@ class TemplateMatrix:
         columns = [column.tolist() for name in there for column in (there[name], left[name])]
         rows = (tuple(column[at] for column in columns) for at in range(len(self.names)))
         return [numbers.setdefault(row, len(numbers)) for row in rows]
+
+
+def _size_of(pod_class: PodClass) -> int:
+    return 1024 + len(pod_class.key)

@@ -53,7 +53,7 @@ class ScoredSnapshot(Snapshot):
         super().__init__(facts, scored=True)
         self.images = ImageStates()
         self.tree = NodeTree()
-        self._by_nodes: Recent[Hashable, tuple[int, Any]] = Recent(_MOST_BYTES, self._size_of)
+        self._by_nodes: Recent[Hashable, tuple[int, Any]] = Recent(_MOST_BYTES, _size_of)
         self._stock: tuple[Int64Vector, int, Stock] | None = None
         self._by_counts: Recent[Hashable, tuple[tuple[int, int, int], Any]] = Recent(1 << 13)
 
@@ -102,6 +102,7 @@ class ScoredSnapshot(Snapshot):
         known = self._by_nodes.get(key)
         if known is None or known[0] != version:
             known = version, make()
+            self._by_nodes.each = 8 * self._store.rows.capacity
             self._by_nodes.put(key, known)
         return known[1]
 
@@ -120,8 +121,9 @@ class ScoredSnapshot(Snapshot):
     def forget_classes(self) -> None:
         """Drop the cached results of classes; they are recomputed on use."""
         super().forget_classes()
-        self._by_nodes = Recent(_MOST_BYTES, self._size_of)
+        self._by_nodes = Recent(_MOST_BYTES, _size_of)
         self._by_counts = Recent(1 << 13)
 
-    def _size_of(self, _key: Hashable) -> int:
-        return 1024 + 8 * self._store.rows.capacity
+
+def _size_of(_key: Hashable) -> int:
+    return 1024

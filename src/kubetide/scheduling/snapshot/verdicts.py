@@ -199,20 +199,25 @@ class Known:
         return all(judge.only_tightens for judge in self.judges)
 
 
+def _size_by(key: bytes) -> int:
+    """Return what a key takes in a table, roughly, without a vector."""
+    return 512 + len(key)
+
+
+def _size_of(pod_class: PodClass) -> int:
+    return 1024 + len(pod_class.key)
+
+
 class Shared:
     """Results shared by classes that differ in amounts only: which node objects pass, and judges."""
 
     def __init__(self) -> None:
-        self._rows = 0
-        self._passing: Recent[bytes, Passing] = Recent(_MOST_BYTES, self._size_of)
-        self._judges: Recent[bytes, tuple[int, int, bool, list[Judge]]] = Recent(_MOST_BYTES, self._size_of)
+        self._passing: Recent[bytes, Passing] = Recent(_MOST_BYTES, _size_by)
+        self._judges: Recent[bytes, tuple[int, int, bool, list[Judge]]] = Recent(_MOST_BYTES, _size_by)
 
     def expect(self, rows: int) -> None:
         """Note how many rows there may be: vectors of a class get that length."""
-        self._rows = rows
-
-    def _size_of(self, key: bytes) -> int:
-        return 512 + len(key) + self._rows
+        self._passing.each = self._judges.each = rows
 
     def passing(self, pod_class: PodClass) -> Passing:
         """Return which node objects pass."""
@@ -246,16 +251,12 @@ class Verdicts:
     def __init__(self, store: SnapshotStore, log: ChangeLog) -> None:
         self._store = store
         self._log = log
-        self._rows = 0
         self.clear()
 
     def clear(self) -> None:
         """Drop everything."""
-        self._known: Recent[PodClass, Known] = Recent(_MOST_BYTES, self._size_of)
+        self._known: Recent[PodClass, Known] = Recent(_MOST_BYTES, _size_of)
         self._shared = Shared()
-
-    def _size_of(self, pod_class: PodClass) -> int:
-        return 1024 + len(pod_class.key) + self._rows
 
     def static(self, pod_class: PodClass, rows: Rows) -> BoolVector:
         """Return whether each node object passes, as ``Known.static``; computes nothing else."""
@@ -273,7 +274,7 @@ class Verdicts:
         if known is None:
             known = self._known.get(pod_class)
         if known is None:
-            self._rows = rows.capacity
+            self._known.each = rows.capacity
             self._shared.expect(rows.capacity)
             known = Known(self._shared.passing(pod_class))
             self._known.put(pod_class, known)
