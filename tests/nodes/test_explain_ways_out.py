@@ -325,10 +325,10 @@ def test_pods_that_are_explained_together_get_the_answers_that_they_get_alone(na
         daemon_sets=[daemon_set("agent", cpu="2")],
     )
     before = export_state(world.state)
-    on_demand = CopyOnDemand(world.state, world.now)
+    shared_copy = CopyOnDemand(world.state, world.now)
     for name in names:
         key = ("default", name)
-        together = explain_pod(world.state, key, world.now, on_demand=on_demand)
+        together = explain_pod(world.state, key, world.now, shared_copy=shared_copy)
         assert together == explain_pod(world.state, key, world.now)
     assert export_state(world.state) == before
 

@@ -25,7 +25,7 @@ match it. Benchmark: ``bench.scheduling --only building``, "event, bytes to snap
 PODS_CHARGED_ONE_BY_ONE = 8
 """Of many pods that are put on nodes together, up to so many that take the same are subtracted one by one, more as vectors.
 
-Benchmark: ``bench.scheduling --only building``, "build, slim pods into the loop's state".
+Benchmark: ``bench.ticks``: the time until its first line, most of which is the state of pods of many applications.
 """
 
 # ── Columns ──

@@ -28,12 +28,12 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             alike.setdefault((pod.metadata.namespace, name), []).append(pod)
     if len(alike) > _MOST:
         yield _left_out(len(alike) - _MOST)
-    on_demand = CopyOnDemand(snapshot.node_state, snapshot.now)
+    shared_copy = CopyOnDemand(snapshot.node_state, snapshot.now)
     for pods in list(alike.values())[:_MOST]:
         pods.sort(key=lambda pod: pod.metadata.name)
         meta = pods[0].metadata
         keys = [(pod.metadata.namespace, pod.metadata.name) for pod in pods]
-        found = explain_equivalent_pods(snapshot.node_state, keys, snapshot.now, on_demand)
+        found = explain_equivalent_pods(snapshot.node_state, keys, snapshot.now, shared_copy)
         if found.status != "refused":
             continue
         way_out, or_room = found.way_out, f"; or {found.room}" if found.room else ""

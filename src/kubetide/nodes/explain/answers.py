@@ -109,7 +109,7 @@ def explain_pod(
     now: Instant,
     *,
     share_ways_out: bool = False,
-    on_demand: CopyOnDemand | None = None,
+    shared_copy: CopyOnDemand | None = None,
 ) -> PodExplanation:
     """Explain one pod.
 
@@ -118,7 +118,7 @@ def explain_pod(
         key: Of the pod.
         now: The time of the decision.
         share_ways_out: Whether equivalent groups share one.
-        on_demand: The copy of the same state and time that explanations of other pods use, too; None for one of its own.
+        shared_copy: The copy of the same state and time that explanations of other pods use, too; None for one of its own.
 
     Raises: KeyError for an unknown pod.
     """
@@ -132,7 +132,7 @@ def explain_pod(
         return PodExplanation(namespace=namespace, name=name, status="nominated", sentence=sentence)
     if sentence := not_considered_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
-    supposing = Supposing((on_demand or CopyOnDemand(state, now)).copy, key)
+    supposing = Supposing((shared_copy or CopyOnDemand(state, now)).copy, key)
     tick = supposing.unchanged_runs()
     if (fits := _fits(state, tick, key, now)) is not None:
         return fits

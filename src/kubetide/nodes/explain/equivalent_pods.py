@@ -44,7 +44,7 @@ def _named(groups: Sequence[str]) -> str:
 
 
 def explain_equivalent_pods(
-    state: State, keys: Sequence[Key], now: Instant, on_demand: CopyOnDemand | None = None
+    state: State, keys: Sequence[Key], now: Instant, shared_copy: CopyOnDemand | None = None
 ) -> PodExplanation:
     """Return the explanation of the first of equivalent pods, with the smallest change that helps all of them.
 
@@ -52,12 +52,12 @@ def explain_equivalent_pods(
         state: What is decided on, which is only read.
         keys: Of pods of one workload that wait, in any order.
         now: The time of the decision.
-        on_demand: The copy of the same state and time that explanations of other pods use, too; None for one of its own.
+        shared_copy: The copy of the same state and time that explanations of other pods use, too; None for one of its own.
     Raises: KeyError for an unknown pod.
     """
-    on_demand = on_demand or CopyOnDemand(state, now)
+    shared_copy = shared_copy or CopyOnDemand(state, now)
     first, last = min(keys), max(keys)
-    found = explain_pod(state, first, now, share_ways_out=True, on_demand=on_demand)
+    found = explain_pod(state, first, now, share_ways_out=True, shared_copy=shared_copy)
     way_out = found.way_out
     shares = (
         any(one.kind in _SHARED for one in way_out.changes)
@@ -67,7 +67,7 @@ def explain_equivalent_pods(
     if first == last or not shares:
         return found
     # One node more is enough for the first pod; the last one says how many all of them need.
-    of_last = explain_pod(state, last, now, share_ways_out=True, on_demand=on_demand)
+    of_last = explain_pod(state, last, now, share_ways_out=True, shared_copy=shared_copy)
     if way_out is None:
         return of_last if of_last.status == "refused" else found
     if of_last.way_out is None or of_last.way_out.group != way_out.group:

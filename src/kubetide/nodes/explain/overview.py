@@ -111,13 +111,13 @@ def _waiting(state: State, now: Instant) -> Table:
             owner = controller_of(pod.metadata)
             alike.setdefault((namespace, name if owner is None else owner.name), []).append(name)
     rows: list[tuple[Cell, ...]] = []
-    on_demand = CopyOnDemand(state, now)
+    shared_copy = CopyOnDemand(state, now)
     most = _MOST_EXPLAINED if len(state.pods) * len(state.groups) < _LARGE else _FEW_EXPLAINED
     for index, ((namespace, owner_name), pods) in enumerate(alike.items()):
         why = f"not asked, as each answer takes decisions of its own: this page has the first {most}"
         if index < most:
             keys = [(namespace, name) for name in pods]
-            why = explain_equivalent_pods(state, keys, now, on_demand).sentence
+            why = explain_equivalent_pods(state, keys, now, shared_copy).sentence
         # Of pods of one workload the last one has the most before it.
         ask = f"ask: kubetide explain pod {namespace}/{pods[-1]}"
         rows.append((f"{namespace}/{owner_name}", len(pods), why, ask))

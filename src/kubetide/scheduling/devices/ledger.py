@@ -121,7 +121,7 @@ class Ledger:
         if known is not None:
             if known[0] is node:
                 return known[1]
-            self._open(known[0])
+            self._open(*known)
         own = self._of_node.get(name, [])
         reached = [one for one in (*own, *self._of_any) if one.reaches(node)]
         if any(one.spec.per_device_node_selection for one in reached):
@@ -207,7 +207,7 @@ class Ledger:
             return _nothing
         known = self._pools.pop(name, None)
         if known is not None:
-            self._open(known[0])
+            self._open(*known)
         return lambda: self._drop_copy(name, len(pieces))
 
     def take_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
@@ -254,10 +254,12 @@ class Ledger:
         if sign < 0 and not any(amounts.values()):
             del self.in_use.amounts[device]
 
-    def _open(self, node: Node) -> None:
+    def _open(self, node: Node, pools: PoolSet) -> None:
         """Look for devices on a node again."""
-        for nodes in self._closed.values():
+        for asked, nodes in self._closed.items():
             nodes.pop(id(node), None)
+            for pool in pools.ids:
+                self._closed_until_change.get(pool, {}).pop((asked, id(node)), None)
 
     def _forget_closed(self) -> None:
         for nodes in self._closed.values():
@@ -271,7 +273,7 @@ class Ledger:
         del self._of_node[name]
         known = self._pools.pop(name, None)
         if known is not None:
-            self._open(known[0])
+            self._open(*known)
             self._known_sets.pop(known[1].key, None)
             self._searched.pop(known[1].key, None)
 

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from kubetide.objects.node import Node
 from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.devices.claims import (
-    EXTENDED,
-    Problem,
-    allocate_on,
-    extended_claim,
-    find_claims,
-)
+from kubetide.scheduling.devices.claims import EXTENDED, Problem, allocate_on, extended_claim, find_claims
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Held, Ledger, Undo, taking_of
 from kubetide.scheduling.devices.offers import NodeReach

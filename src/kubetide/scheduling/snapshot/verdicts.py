@@ -199,12 +199,12 @@ class Known:
         return all(judge.only_tightens for judge in self.judges)
 
 
-def _size_by(key: bytes) -> int:
-    """Return what a key takes in a table, roughly, without a vector."""
+def _size_of_key(key: bytes) -> int:
+    """Return what a key takes in a table, roughly; a vector of the rows comes on top."""
     return 512 + len(key)
 
 
-def _size_of(pod_class: PodClass) -> int:
+def _size_of_class(pod_class: PodClass) -> int:
     return 1024 + len(pod_class.key)
 
 
@@ -212,8 +212,8 @@ class Shared:
     """Results shared by classes that differ in amounts only: which node objects pass, and judges."""
 
     def __init__(self) -> None:
-        self._passing: Recent[bytes, Passing] = Recent(_MOST_BYTES, _size_by)
-        self._judges: Recent[bytes, tuple[int, int, bool, list[Judge]]] = Recent(_MOST_BYTES, _size_by)
+        self._passing: Recent[bytes, Passing] = Recent(_MOST_BYTES, _size_of_key)
+        self._judges: Recent[bytes, tuple[int, int, bool, list[Judge]]] = Recent(_MOST_BYTES, _size_of_key)
 
     def expect(self, rows: int) -> None:
         """Note how many rows there may be: vectors of a class get that length."""
@@ -255,7 +255,7 @@ class Verdicts:
 
     def clear(self) -> None:
         """Drop everything."""
-        self._known: Recent[PodClass, Known] = Recent(_MOST_BYTES, _size_of)
+        self._known: Recent[PodClass, Known] = Recent(_MOST_BYTES, _size_of_class)
         self._shared = Shared()
 
     def static(self, pod_class: PodClass, rows: Rows) -> BoolVector:

@@ -135,7 +135,7 @@ class CopyOnDemand:
 
     @cached_property
     def copy(self) -> DecidingCopy:
-        """The copy."""
+        """The copy, made when it is first asked for."""
         return DecidingCopy(self._state, self._now)
 
 
