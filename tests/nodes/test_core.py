@@ -20,6 +20,7 @@ from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.workload import ReplicaSet
+from kubetide.scheduling import classify
 
 
 def named(model, count):
@@ -75,21 +76,29 @@ def test_memory_reads_back_as_it_was():
     assert read is not memory
 
 
+ALIKE = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+SPREAD = {"topologySpreadConstraints": [{**ALIKE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]}
+
+
 def test_what_a_state_held_before_it_starts_anew_is_freed_at_once():
     """Records of the whole state start it anew every half hour; no cycle keeps the earlier snapshots in memory."""
     world = World(
-        pods=[pod("a", node="n1"), pod("b", cpu="64")],
+        pods=[pod("a", node="n1", labels={"app": "web"}), pod("b", cpu="64")],
         nodes=[node("n1")],
         groups=[group("g", nodes=["n1"]), group("h")],
     )
     world.tick()
     assert world.state.template_matrix is not None, "a pod that waits has been evaluated"
-    held = [weakref.ref(one) for one in (world.state.snapshot, world.state.template_matrix.all)]
+    spread = classify(pod("c", labels={"app": "web"}, spec=SPREAD))
+    assert world.state.snapshot.feasible(spread).all()
+    snapshot, templates = world.state.snapshot, world.state.template_matrix.all
+    held = [weakref.ref(one) for one in (snapshot, snapshot._store.rows, templates)]
+    del snapshot, templates
     everything = export_state(world.state)
     gc.collect()
     gc.disable()
     try:
         world.state.apply(everything, full=True)
-        assert [one() for one in held] == [None, None]
+        assert [one() for one in held] == [None] * 3
     finally:
         gc.enable()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -284,7 +285,8 @@ class Eligible:
             pod.tolerations if rule.honor_taints else None,
         )
         self._hash = hash(self._meaning)
-        self._rule, self._pod, self._rows = rule, pod, rows
+        # The rows hold what is made of them by this: a strong reference would be a cycle.
+        self._rule, self._pod, self._rows = rule, pod, ref(rows)
         self._last: Node | None = None
         self._nodes: BoolVector = np.zeros(0, np.bool_)
 
@@ -296,7 +298,8 @@ class Eligible:
 
     def __call__(self) -> BoolVector:
         """Return whether each node takes part, as nodes are now."""
-        rows = self._rows
+        rows = self._rows()
+        assert rows is not None, "only its rows and their judges ask"
         last = rows.nodes[rows.n - 1] if rows.n else None
         # Judges live until a node changes, so that others have come where the last is another.
         if last is not self._last or len(self._nodes) != rows.n:
