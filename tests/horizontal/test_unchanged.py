@@ -20,6 +20,9 @@ from kubetide.units.time import Instant, minutes, seconds
 APPS = ("api", "web")
 WINDOW = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 45}}}
 FEW = {"behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}}
+SLOWLY_DOWN = {"behavior": {"scaleDown": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}}
+AT_LEAST_4, AT_MOST_4 = {"minimum": 4}, {"maximum": 4}
+SPECS = ({}, WINDOW, FEW, SLOWLY_DOWN, AT_LEAST_4, AT_MOST_4, {**SLOWLY_DOWN, **AT_LEAST_4})
 OTHER = (
     "nothing",
     "nothing",
@@ -37,7 +40,7 @@ OTHER = (
 @st.composite
 def days(draw):
     """HPAs, and what happens between two ticks of them: most often nothing."""
-    specs = [draw(st.sampled_from([{}, WINDOW, FEW])) for _ in APPS]
+    specs = [draw(st.sampled_from(SPECS)) for _ in APPS]
     resource = draw(st.sampled_from(["cpu", "memory"]))
     ticks = draw(
         st.lists(
@@ -148,14 +151,24 @@ def test_nothing_differs_from_deciding_anew(day):
     event(f"{min(again, 3)} or more again")
 
 
-@pytest.mark.parametrize("ticks", [6])
-def test_a_quiet_hpa_is_settled_once(ticks):
+@pytest.mark.parametrize(
+    ("milli", "minimum", "window"),
+    [(100, 1, 300), (30, 3, 0), (30, 1, 300)],
+    ids=["at its target", "at its minimum", "held by what was recommended"],
+)
+def test_a_quiet_hpa_is_settled_once(milli, minimum, window):
     """From the third tick of the same samples on, the very same settlement comes out, and is remembered as a new one."""
     pods = [worlds.pod(f"web-{at}") for at in range(3)]
-    usage = {("default", pod.name): 100 for pod in pods}
-    state = worlds.state_of(hpas=[worlds.hpa()], pods=pods, scales=[worlds.scale(replicas=3)], usage=usage)
+    usage = {("default", pod.name): milli for pod in pods}
+    state = worlds.state_of(
+        hpas=[worlds.hpa(minimum=minimum)],
+        pods=pods,
+        scales=[worlds.scale(replicas=3)],
+        usage=usage,
+        settings=Settings(downscale_stabilization=seconds(window)),
+    )
     seen = []
-    for number in range(ticks):
+    for number in range(6):
         now = Instant(worlds.NOW + number * seconds(15))
         state.apply(Delta(answers=[worlds.answer(usage)]))
         [settlement] = absorb(state, decide(state, now), []).settlements

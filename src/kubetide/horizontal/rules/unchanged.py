@@ -1,8 +1,8 @@
 """Reuses the verdict of the last tick if it would be the same.
 
 An HPA whose target is to stay as it is, and of which neither the spec, the scale, the pods nor a sample has changed,
-has the same verdict whatever the time is, as long as no pod is young: recommendations of the past only expire, and
-none of them held the proposal back. Where the new one is remembered is asked each time.
+makes the same proposal whatever the time is, as long as no pod is young. What recommendations of the past make of it,
+and where the new one is remembered, is asked each time.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ def evaluate_unless_unchanged(state: State, key: Key, now: Instant) -> Verdict:
     ):
         known.quick = quick
         verdict = known.verdict
-        held = stabilized_of(spec, state, verdict.current, verdict.current, now)
-        if held.replicas == verdict.current:
+        assert verdict.raw is not None, "it stays by its metrics"
+        held = stabilized_of(spec, state, verdict.raw, verdict.current, now)
+        if held.replicas == verdict.stabilized:
             verdict.slot = held.slot
             return verdict
     verdict = evaluate(state, key, now)
-    if _stays(verdict) and not has_young(state, key, now):
+    if _stays(verdict, spec) and not has_young(state, key, now):
         facts = _facts_of(state, spec) if facts is None else facts
         state.unchanged[key] = Unchanged(verdict, state.settings, spec, scale, quick, facts)
     else:
@@ -104,12 +105,13 @@ def _facts_of(state: State, spec: Autoscaler) -> tuple[object, ...]:
     )
 
 
-def _stays(verdict: Verdict) -> bool:
-    """Return whether the verdict comes from metrics alone, all of which answered, and nothing holds or limits it."""
+def _stays(verdict: Verdict, spec: Autoscaler) -> bool:
+    """Return whether the verdict comes from metrics alone, all of which answered, and time changes no limit of it."""
     return (
         verdict.stage == "decided"
+        and verdict.raw is not None
         and not (verdict.rescale or verdict.first or verdict.error or verdict.events or verdict.late_events)
-        and verdict.current == verdict.desired == verdict.raw == verdict.stabilized
-        and verdict.limit == "DesiredWithinRange"
         and verdict.costs == ()
+        # What policies allow depends on when the target was changed; without a change they limit nothing.
+        and (verdict.stabilized == verdict.current or spec.up is None or spec.down is None)
     )
