@@ -173,8 +173,10 @@ def _line(one: Entry | Record, offset: int, length: int, checksums: Sequence[byt
 class IndexWriter:
     """Appends to the index of one segment, and to its figures; on failure it deletes its file, and never raises."""
 
-    def __init__(self, segment: Path) -> None:
+    def __init__(self, segment: Path, *, at_once: bool) -> None:
+        """``at_once``: whether figures come with each record, and lines soon after; else more are held."""
         self._segment = segment
+        self._at_once = at_once
         self._file = -1
         self._figures: FiguresWriter | None = None
         self._lines: list[bytes] = []
@@ -186,10 +188,10 @@ class IndexWriter:
         except OSError:
             self._give_up()
 
-    def add(self, record: Record, offset: int, length: int, *, hold_figures: bool) -> None:
+    def add(self, record: Record, offset: int, length: int) -> None:
         """Take the entry of a record, and append its figures, or take them too."""
         if record.figures:
-            self._add_figures(record, hold=hold_figures)
+            self._add_figures(record)
         if not self._lines:
             self._since = record.now
         checksums = [one.strip() for one in _checksums(record.reasons)] if record.reasons else ()
@@ -197,7 +199,9 @@ class IndexWriter:
 
     def is_due(self, record: Record) -> bool:
         """Return whether what was taken is to be written now, behind the last record."""
-        return record.full or record.now - self._since >= _TOGETHER or len(self._lines) >= _AT_ONCE
+        if record.full or len(self._lines) >= _AT_ONCE:
+            return True
+        return self._at_once and record.now - self._since >= _TOGETHER
 
     def forget(self, size: int) -> None:
         """Drop what was taken of records behind that size of the segment: they could not be written."""
@@ -225,13 +229,13 @@ class IndexWriter:
         except OSError:
             self._give_up()
 
-    def _add_figures(self, record: Record, *, hold: bool) -> None:
+    def _add_figures(self, record: Record) -> None:
         if self._figures is None:
             from kubetide.runtime.figures.writing import FiguresWriter  # noqa: PLC0415  # readers need no numpy
 
             self._figures = FiguresWriter(figures_of(self._segment))
         self._figures.add(record.now, record.figures)
-        if not hold:
+        if self._at_once:
             self._figures.write()
 
     def _close_index(self) -> None:

@@ -140,7 +140,12 @@ class RecordWriter:
         segment = self._loops.get(record.loop)
         if segment is None:
             segment = self._loops[record.loop] = _Segment(
-                self._folder, record.loop, self._origin, self._plugins, self._full_every
+                self._folder,
+                record.loop,
+                self._origin,
+                self._plugins,
+                self._full_every,
+                at_once=self._at_once,
             )
         if segment.file < 0 or (record.full and segment.size >= self._segment_bytes):
             if not record.full:
@@ -159,7 +164,7 @@ class RecordWriter:
         else:
             segment.write(_pieces(plain, state))
         length = segment.size - offset
-        segment.index.add(record, offset, length, hold_figures=not self._at_once)
+        segment.index.add(record, offset, length)
         segment.records += 1
         segment.states.count(length, full=record.full)
         if segment.index.is_due(record):
@@ -178,8 +183,16 @@ class _Segment:
     """The file that a loop writes at present."""
 
     def __init__(
-        self, folder: Path, loop: str, origin: str, plugins: tuple[Plugin, ...], full_every: int
+        self,
+        folder: Path,
+        loop: str,
+        origin: str,
+        plugins: tuple[Plugin, ...],
+        full_every: int,
+        *,
+        at_once: bool,
     ) -> None:
+        self._at_once = at_once
         self._folder = folder
         self._loop = loop
         self._origin = origin
@@ -216,7 +229,7 @@ class _Segment:
             self.file = -1
             path.unlink(missing_ok=True)
             raise
-        self.index = IndexWriter(path)
+        self.index = IndexWriter(path, at_once=self._at_once)
 
     def hold(self, record: Record) -> None:
         """Take a record, to be written with others."""
