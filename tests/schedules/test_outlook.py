@@ -9,7 +9,7 @@ from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.decide import absorb, decide, targets_due
 from kubetide.schedules.decision import Outcome
 from kubetide.schedules.entry import ENTRY
-from kubetide.schedules.outlook import intents, lines, turns
+from kubetide.schedules.outlook import Announcements, intents, lines, turns
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.tables import Delta, View
 from kubetide.units.time import Instant, format_rfc3339, hours, minutes, seconds
@@ -102,6 +102,56 @@ def test_a_job_that_runs_once_is_announced_once():
     ]
     found = table("CronHorizontalPodAutoscaler", scaleTargetRef=target, jobs=jobs)
     assert times(found, hours(7) + minutes(55)) == [(7, "08:00")]
+
+
+def elastic(**schedule):
+    """An ElasticWorkload whose section is this one."""
+    of = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    accepted = {"conditions": [{"type": "Accepted", "status": "True"}]}
+    return table("ElasticWorkload", status=accepted, targetRef=of, schedule=schedule)
+
+
+TABLES = (
+    hpc(UP, cron("down", "0 30 18 * * *", 2), cron("more", "0 10 8 * * 2", 16)),
+    scaled_object(("0 8 * * *", "0 18 * * *", 4), ("30 11 * * *", "0 13 * * *", 9), zone="Europe/Berlin"),
+    elastic(
+        timeZone="Europe/Berlin",
+        calendars=[{"name": "holidays", "dates": ["2026-03-03"]}],
+        rules=[
+            {
+                "name": "opening",
+                "start": "30 8 * * 1-5",
+                "end": "0 18 * * 1-5",
+                "minReplicas": 6,
+                "excludeCalendars": ["holidays"],
+            },
+            {"name": "night", "at": "0 22 * * *", "maxReplicas": 4},
+            {"name": "morning", "at": "0 6 * * *", "maxReplicas": 12},
+        ],
+    ),
+    table(
+        "CronHorizontalPodAutoscaler",
+        scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"},
+        jobs=[
+            {"name": "up", "schedule": "0 */20 8 * * *", "targetSize": 7, "runOnce": True},
+            {"name": "down", "schedule": "0 0 20 * * *", "targetSize": 1},
+        ],
+    ),
+)
+
+
+@pytest.mark.parametrize("found", TABLES, ids=lambda one: one.kind)
+def test_announcements_are_found_anew_only_where_they_may_differ(found):
+    """At each time of three days, and after a clock was set back, they are those that are found anew."""
+    loop, announcements = Loop(found), Announcements(lambda target: target.kind)
+    several = set()
+    for minute in (*range(0, 3 * 1440, 10), *range(480, 1440, 10)):
+        now = Instant(START + minutes(minute))
+        loop.look(now)
+        told = announcements.of(loop.state, now)
+        assert told == intents(loop.state, now)
+        several.add(tuple(told))
+    assert len(several) > 2, "they differ from time to time"
 
 
 def times(found, at):

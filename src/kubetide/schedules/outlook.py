@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from kubetide.explain.algorithm import StepCore
@@ -12,8 +12,8 @@ from kubetide.schedules.kinds.alibaba import is_new
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Bounds, Key, Rule, Table, Target
-from kubetide.schedules.times.bounds import bounds_at, fewest, sizes
+from kubetide.schedules.tables import Bounds, Key, Progress, Rule, Table, Target
+from kubetide.schedules.times.bounds import bounds_at, fewest, next_change, sizes
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.schedules.times.points import followed
 from kubetide.schedules.times.windows import demand, opening
@@ -128,7 +128,12 @@ def _as_written(target: Target) -> str:
 
 
 def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_written) -> list[Intent]:
-    """Return the next change of each workload or HPA that a table sizes, and the rises in the hour after it, with due times.
+    """Return the intents of all tables, as ``Announcements``."""
+    return Announcements(kind_of).of(state, now)
+
+
+class Announcements:
+    """The next change of each workload or HPA that a table sizes, and the rises in the hour after it, with due times.
 
     A table of an HPA sets bounds: the fewest replicas from then on. Which workload that is, the HPA's own loop knows, and
     whether the HPA follows. The same holds for a horizontal section, whose HPA has the name of the object.
@@ -136,13 +141,30 @@ def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_w
     Args:
         kind_of: Returns the kind of a target as the cluster writes it, for others who look for it.
     """
-    found: list[Intent] = []
-    for key in sorted(state.tables):
+
+    def __init__(self, kind_of: Callable[[Target], str]) -> None:
+        self._kind_of = kind_of
+        self._coming: dict[Key, _Coming] = {}
+
+    def of(self, state: State, now: Instant) -> list[Intent]:
+        """Return the intents at a time."""
+        self._coming = {key: self._coming_of(state, key, now) for key in sorted(state.tables)}
+        return [intent for key, one in self._coming.items() for intent in self._told(state, key, one.changes)]
+
+    def _coming_of(self, state: State, key: Key, now: Instant) -> _Coming:
+        """Return what was found last, unless the table or its progress has changed, or a rule has begun or ended."""
+        plan, progress, known = state.plan(key), state.progress[key], self._coming.get(key)
+        if known is not None and known.plan is plan and known.progress is progress and known.holds_at(now):
+            return known
+        entries = [entry for entry in _followed(state, key) if entry.calendar is not None]
+        return _Coming(plan, progress, now, next_change(entries, now), _changes(state, key, now))
+
+    def _told(self, state: State, key: Key, changes: Sequence[_Change]) -> list[Intent]:
         table = state.tables[key]
-        workload = Workload(table.target.namespace, kind_of(table.target), table.target.name)
+        workload = Workload(table.target.namespace, self._kind_of(table.target), table.target.name)
         if MODES[table.kind].bounds and table.limits is not None and not sizes(table):
             workload = Workload(table.namespace, HPAS.kind, table.name)
-        found += [
+        return [
             Intent(
                 workload,
                 change.replicas,
@@ -151,9 +173,8 @@ def intents(state: State, now: Instant, kind_of: Callable[[Target], str] = _as_w
                 why=f"{table.kind} {table.name}, {change.why}",
                 sizes=change.by_itself,
             )
-            for change in _changes(state, key, now)
+            for change in changes
         ]
-    return found
 
 
 class _Change(NamedTuple):
@@ -164,6 +185,20 @@ class _Change(NamedTuple):
     why: str
     by_itself: bool = True
     rule: Rule | None = None
+
+
+class _Coming(NamedTuple):
+    """The coming changes of a table, what they follow from, and between which times they are the same."""
+
+    plan: Plan
+    progress: Progress
+    since: Instant
+    until: Instant | None
+    changes: Sequence[_Change]
+
+    def holds_at(self, now: Instant) -> bool:
+        """Return whether they are the same at a time; a clock may be set back."""
+        return self.since <= now and (self.until is None or now < self.until)
 
 
 def _changes(state: State, key: Key, now: Instant) -> list[_Change]:

@@ -14,7 +14,7 @@ from kubetide.schedules.controller.gather import Gatherer
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.decide import next_due, targets_due
 from kubetide.schedules.decision import Commands, Outcome, Result
-from kubetide.schedules.outlook import SOURCE, intents
+from kubetide.schedules.outlook import SOURCE, Announcements
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Delta
@@ -34,6 +34,7 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         self._gatherer = Gatherer(parts.cluster, parts.caches, parts.clock)
         events = EventWriter(parts.cluster, parts.clock, COMPONENT)
         self._actor = Actor(parts.cluster, self._gatherer, events)
+        self._announcements = Announcements(self._gatherer.name_of)
 
     @property
     def period(self) -> Duration:
@@ -82,7 +83,7 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
     def _announce(self, now: Instant) -> None:
         """Put up on the board what each workload is about to be asked for."""
         if self.parts.board is not None:
-            self.parts.board.announce_all(SOURCE, intents(self.state, now, self._gatherer.name_of))
+            self.parts.board.announce_all(SOURCE, self._announcements.of(self.state, now))
 
     async def close(self) -> None:
         """Withdraw the announcements; wait for no write any longer."""
