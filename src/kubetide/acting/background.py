@@ -50,6 +50,8 @@ class BackgroundWrites(Generic[A, B]):
 
         Raises: What the first item raised of those that did, once all have ended or hang.
         """
+        if not items:
+            return []
         found: dict[int, B | Unfinished] = {}
         failures: dict[int, Exception] = {}
         by_object: dict[Hashable, list[tuple[int, A]]] = {}

@@ -7,7 +7,7 @@ rows that a metrics reader sees may have changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -64,7 +64,7 @@ class Shape(msgspec.Struct, frozen=True):
     memory: tuple[int, ...]
 
 
-class _Facts(NamedTuple):
+class _Facts(msgspec.Struct, frozen=True):
     """What of a pod changes with its status."""
 
     node: str

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
+
 from kubetide.acting import BackgroundWrites, EventWriter, Unfinished
 from kubetide.horizontal.controller.left_alone import NoOthers
 from kubetide.horizontal.controller.targets import TargetError, Targets
@@ -36,7 +38,7 @@ _ATTEMPTS = 5
 _PAUSE = milliseconds(10)
 
 
-class Ending(NamedTuple):
+class Ending(msgspec.Struct, frozen=True):
     """The errors of one HPA's tick: of the status write, and of the whole tick."""
 
     settlement: Settlement

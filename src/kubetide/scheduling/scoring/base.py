@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
 from kubetide.ports.errors import KubetideError
@@ -39,7 +40,7 @@ class Incoming(NamedTuple):
     containers: int = 1
 
 
-class Scored(NamedTuple):
+class Scored(msgspec.Struct, frozen=True, eq=False):
     """A plugin's scores of each feasible node: the raw score, and the one from 0 to 100."""
 
     raw: Int64Vector

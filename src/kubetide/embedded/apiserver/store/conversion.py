@@ -63,9 +63,9 @@ def _stored_body(body: Any, version: Version) -> Any:
 
 def _converted(response: Response, version: Version) -> Response:
     if response.object is not None and response.object.json.get("kind") == version.kind.kind:
-        return response._replace(object=_shown(response.object, version))
+        return replace(response, object=_shown(response.object, version))
     if response.listing is not None:
-        return response._replace(listing=[_shown(revision, version) for revision in response.listing])
+        return replace(response, listing=[_shown(revision, version) for revision in response.listing])
     if response.watcher is not None:
         response.watcher.show_as(lambda revision: _shown(revision, version))
     return response

@@ -124,7 +124,7 @@ class Front:
                 await self._reviewed(one, user, warn, named=False)
             except NotFound:
                 continue  # gone meanwhile
-        return listed._replace(version=self._rest.store.version)
+        return replace(listed, version=self._rest.store.version)
 
     def _views(self, request: Request) -> tuple[View, ...]:
         """Return the versions of the resource, that of the request first. Raises NotFound."""

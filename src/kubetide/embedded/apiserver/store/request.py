@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -68,7 +68,7 @@ class Request(msgspec.Struct, frozen=True):
     review: Review | None = None
 
 
-class Response(NamedTuple):
+class Response(msgspec.Struct, frozen=True):
     """The answer to a request that was not refused; a refusal is a raised ApiError with its own Status.
 
     One of the three is there: the object (a Status where upstream answers with one), a listing, or

@@ -6,7 +6,7 @@ JSON shares structure with the revisions before it, so nobody may change it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -82,7 +82,7 @@ class Revision:
         return cast("str", self.json["metadata"].get("uid", ""))
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True):
     """One write: what was there before, what is there now. ``new`` is None after a removal.
 
     ``last`` is the state that an event carries: the new one, or that of a removed object with the

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from kubetide.embedded.apiserver.store.revision import Change, Revision
 from kubetide.embedded.apiserver.store.selection import Selection
@@ -13,7 +15,7 @@ from kubetide.ports.cluster import EventType
 from kubetide.ports.errors import ApiError, Expired
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True):
     """An event as the store hands it over; a bookmark has no revision."""
 
     type: EventType
@@ -83,7 +85,7 @@ class Watcher:
         if show is None:
             return backlog
         return [
-            entry if entry.revision is None else entry._replace(revision=show(entry.revision))
+            entry if entry.revision is None else replace(entry, revision=show(entry.revision))
             for entry in backlog
         ]
 

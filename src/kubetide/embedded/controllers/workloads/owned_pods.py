@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
+
+import msgspec
 
 from kubetide.objects.meta import Key, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
@@ -62,7 +64,7 @@ def available_at(pod: Pod, min_ready: Duration) -> Instant | None:
     return Instant(parse_rfc3339(condition.last_transition_time) + min_ready)
 
 
-class _Facts(NamedTuple):
+class _Facts(msgspec.Struct, frozen=True):
     owner: OwnerReference | None
     active: bool
     ready: bool

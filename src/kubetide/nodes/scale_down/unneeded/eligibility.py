@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, duration_or, readiness
 from kubetide.nodes.scale_down.facts import NodeFacts
 from kubetide.nodes.scale_down.names import SCALE_DOWN_DISABLED
@@ -20,7 +22,7 @@ from kubetide.units.time import Duration, Instant, after, hours
 _BEFORE_START: Duration = hours(1)
 
 
-class Refused(NamedTuple):
+class Refused(msgspec.Struct, frozen=True):
     """Why a node is not considered: upstream's word, and one sentence with what was seen."""
 
     reason: str
