@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _CHANGES, _WHOLE, _MEMORY = b"0", b"1", b"2"
 _TOGETHER, _AT_ONCE = seconds(45), 32
-"""Lines of so long are written together, so many at most: readers take what is behind the index from the records."""
+"""Lines of so long are written together, so many at most: readers take what is behind the index from the records.
+
+In virtual time, where a day passes in seconds, only their number counts."""
 
 
 class Entry(NamedTuple):
