@@ -3,6 +3,7 @@
 A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none means all four. Nothing was tuned on
 azure-later, hpc, mix, pools and services. `--pods FILE --types FILE` play other pods. Arrivals and departures go through the
 production node loop and an embedded cluster in virtual time. The table is for people; the last line is one JSON object.
+`--gap` says what adds how much to the bound.
 
 One draw of boots and pods moves the cost by a tenth. `--seeds N` plays N draws, and the JSON has their means.
 """
@@ -21,8 +22,9 @@ from statistics import fmean
 from typing import Any
 
 from bench.bill.bound import bound_usd
-from bench.bill.play import POLICIES, play
-from bench.bill.rows import PodRow, check, impossible, read_pods, read_types
+from bench.bill.gap import OF_WHOLE_NODES, PARTS, gap_usd
+from bench.bill.play import POLICIES, Played, play
+from bench.bill.rows import PodRow, TypeRow, check, impossible, read_pods, read_types
 from bench.bill.sets import HOUR, SETS, BillSet
 from bench.bill.unseen_sets import UNSEEN_SETS
 from kubetide.scheduling.scoring.profile import PROFILES
@@ -58,6 +60,20 @@ def table(name: str, found: dict[str, dict[str, Any]]) -> str:
                 f"{one['cpu_s']:,.0f}",
             )
         )
+    return _aligned(rows)
+
+
+def gap_table(name: str, found: dict[str, dict[str, Any]]) -> str:
+    """Return the parts of the cost as shares of the bound, for people."""
+    rows: list[tuple[str, ...]] = [("set", "policy", *PARTS, "ratio", OF_WHOLE_NODES)]
+    for policy, one in found.items():
+        parts = one["gap"]
+        shares = (*(parts[part] for part in PARTS), one["ratio"], parts[OF_WHOLE_NODES])
+        rows.append((name, policy, *(f"{share:.3f}" for share in shares)))
+    return _aligned(rows)
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -66,6 +82,12 @@ def table(name: str, found: dict[str, dict[str, Any]]) -> str:
         )
         for row in rows
     )
+
+
+def _print_tables(name: str, found: dict[str, dict[str, Any]]) -> None:
+    print(table(name, found), flush=True)
+    if all("gap" in one for one in found.values()):
+        print(gap_table(name, found), flush=True)
 
 
 def _draws(said: argparse.Namespace) -> dict[int, dict[str, BillSet]]:
@@ -125,6 +147,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--jobs", type=int, default=2, help="runs side by side; they do not change the figures"
     )
+    parser.add_argument(
+        "--gap", action="store_true", help="also print what adds how much to the bound, as shares of it"
+    )
     said = parser.parse_args(arguments)
     try:
         draws = _draws(said)
@@ -168,14 +193,17 @@ def _played(said: argparse.Namespace, draws: dict[int, dict[str, BillSet]]) -> l
                 one = sets[name]
                 bound = bound_usd(one.pods, one.types, horizon(one))
                 each[seed] = {
-                    policy: _with_bound(going[name, seed, policy].result(), bound) for policy in policies
+                    policy: _figures(
+                        going[name, seed, policy].result(), one.types, bound, horizon(one), said.gap
+                    )
+                    for policy in policies
                 }
-                print(table(name if len(draws) == 1 else f"{name} {seed}", each[seed]), flush=True)
+                _print_tables(name if len(draws) == 1 else f"{name} {seed}", each[seed])
             if len(draws) == 1:
                 results.append({"set": name, "policies": each[said.seed]})
                 continue
             means = {policy: mean_of([found[policy] for found in each.values()]) for policy in policies}
-            print(table(f"{name} mean", means), flush=True)
+            _print_tables(f"{name} mean", means)
             results.append({"set": name, "seeds": list(each), "policies": means, "by_seed": each})
     return results
 
@@ -195,15 +223,18 @@ def mean_of(values: list[Any]) -> Any:
     return first
 
 
-def _with_bound(found: dict[str, Any], bound: float) -> dict[str, Any]:
-    ratio = round(found["cost_usd"] / bound, 4) if bound else None
-    head = {
-        "pods": found["pods"],
-        "bound_usd": round(bound, 4),
-        "cost_usd": found["cost_usd"],
-        "ratio": ratio,
-    }
-    return {**head, **{name: value for name, value in found.items() if name not in head}}
+def _figures(
+    played: Played, types: Sequence[TypeRow], bound: float, horizon_s: float, with_gap: bool
+) -> dict[str, Any]:
+    found = played.figures
+    cost = found["cost_usd"]
+    ratio = round(cost / bound, 4) if bound else None
+    head = {"pods": found["pods"], "bound_usd": round(bound, 4), "cost_usd": cost, "ratio": ratio}
+    gap: dict[str, Any] = {}
+    if with_gap and bound:
+        usd = gap_usd(played.uses, types, cost_usd=cost, bound_usd=bound, horizon_s=horizon_s)
+        gap["gap"] = {part: round(value / bound, 4) for part, value in usd.items()}
+    return {**head, **{name: value for name, value in found.items() if name not in head}, **gap}
 
 
 if __name__ == "__main__":

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from bench.bill.rows import PodRow, Shape, TypeRow, impossible
 from kubetide.nodes.expander.least_cost.solver import FleetProblem
 from kubetide.nodes.expander.least_cost.solver.problem import no_limits
-from kubetide.nodes.expander.least_cost.solver.relaxation import relax
+from kubetide.nodes.expander.least_cost.solver.relaxation import Relaxation, relax
 
 STEP_S = 300
-_FINE = 1000
+FINE = 1000
 """Demand is counted in milliseconds of pods, as the program's demand is whole."""
+
+Demand = tuple[tuple[Shape, int], ...]
+"""Shapes in order, each with a number of pods, or of the milliseconds that they are there."""
 
 
 def bound_usd(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float) -> float:
@@ -29,29 +32,41 @@ def bound_usd(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float
     for pod in pods:
         if pod.shape in left_out:
             continue
-        end = min(pod.departure_s, horizon_s)
-        first = int(pod.arrival_s // STEP_S)
-        for at in range(first, len(steps)):
-            begin = at * STEP_S
-            if begin >= end:
-                break
-            inside = min(end, begin + STEP_S) - max(pod.arrival_s, begin)
-            steps[at][pod.shape] += round(inside * _FINE)
-    known: dict[tuple[tuple[Shape, int], ...], float] = {}
+        for at, inside in by_step(pod.arrival_s, min(pod.departure_s, horizon_s)):
+            steps[at][pod.shape] += round(inside * FINE)
+    known: dict[Demand, float] = {}
     total = 0.0
     for step in steps:
-        key = tuple(sorted((shape, count) for shape, count in step.items() if count > 0))
+        key = demand_of(step)
         if key and key not in known:
-            known[key] = _least(key, types)
-        total += known.get(key, 0.0) / _FINE / 3600
+            known[key] = cheapest(key, types).price
+        total += known.get(key, 0.0) / FINE / 3600
     return total
 
 
-def _least(demand: Sequence[tuple[Shape, int]], types: Sequence[TypeRow]) -> float:
-    """Return USD/h times the milliseconds of demand."""
+def by_step(begin_s: float, end_s: float) -> Iterator[tuple[int, float]]:
+    """Yield each step that a stretch of time is in, and the seconds of the stretch in it; none if it ends before it begins."""
+    if end_s <= begin_s:
+        return
+    for at in range(int(begin_s // STEP_S), int(np.ceil(end_s / STEP_S))):
+        yield at, min(end_s, (at + 1) * STEP_S) - max(begin_s, at * STEP_S)
+
+
+def demand_of(step: Mapping[Shape, int]) -> Demand:
+    """Return the shapes that are there in a step, in order."""
+    return tuple(sorted((shape, count) for shape, count in step.items() if count > 0))
+
+
+def cheapest(demand: Demand, types: Sequence[TypeRow]) -> Relaxation:
+    """Return the price of a step, in USD/h times milliseconds, and what one more pod of each shape adds, in USD/h."""
+    return relax(problem_of(demand, types), may_leave_out=False)
+
+
+def problem_of(demand: Demand, types: Sequence[TypeRow]) -> FleetProblem:
+    """Return the problem of the nodes to pay for these pods; of each type there are enough."""
     shapes = [shape for shape, _ in demand]
     allowed = [[selector in ("", one.gpu_model) for one in types] for *_, selector in shapes]
-    problem = FleetProblem(
+    return FleetProblem(
         demand=np.array([count for _, count in demand], np.int64),
         requests=np.array([[1, *shape[:3]] for shape in shapes], np.int64),
         stock=np.array([[one.max_pods, one.cpu_m, one.memory_mib, one.gpus] for one in types], np.int64),
@@ -60,4 +75,3 @@ def _least(demand: Sequence[tuple[Shape, int]], types: Sequence[TypeRow]) -> flo
         allowed=np.array(allowed, np.bool_),
         **no_limits(len(types)),
     )
-    return relax(problem, may_leave_out=False).price

@@ -1,107 +1,158 @@
-"""The money above the bound: the price of nodes by their activity, while a set is played.
+"""Where the money goes: the cost of a run as the bound and what each cause adds to it (``--gap``).
 
-``booting``: not ready yet. ``idle``: ready and without pods. ``oversized``: what a node costs above the cheapest type that
-holds its pods. The rest is ``fitting``: the cheapest whole machine for what is on each node.
+The linear program of the bound says what each pod is worth: its share of the cheapest nodes for all pods that run in the
+same 300 s. A node with pods costs at least what they are worth. What it costs more has two causes: it is of a dearer
+type, which even the best content for it at that time is not worth, or it is partly empty. So all parts add up to the
+cost, exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
-from bench.bill.rows import TypeRow
-from kubetide.embedded.cloud import GROUP_LABEL
-from kubetide.objects.meta import Key
-from kubetide.objects.node import Node, node_condition
-from kubetide.objects.pod import Pod, is_finished
-from kubetide.ports.clock import Clock
-from kubetide.scheduling import pod_requests
-from kubetide.units.time import Instant
+import numpy as np
 
-_GPU = "nvidia.com/gpu"
-_Load = tuple[int, int, int, int]
-"""Milli-CPU, MiB, GPUs, pods."""
+from bench.bill.bound import FINE, by_step, cheapest, demand_of
+from bench.bill.rows import PodRow, Shape, TypeRow
+from bench.bill.use import NodeUse, Stay
+from bench.bill.whole_nodes import repacked
+from kubetide.nodes.expander.least_cost.solver.linear import INFINITE, Program
+
+PARTS = {
+    "bound": "the least that the pods can cost",
+    "shifted": "what they can cost at least at the times at which they ran, above that: they waited",
+    "booting": "nodes that are not ready yet",
+    "idle_between": "ready nodes without pods that get some later",
+    "idle_after": "nodes after their last pod",
+    "dearer_type": "nodes with pods whose type is worth less than its price, whatever pods of that time it holds",
+    "empty_held": "free capacity of nodes with a pod that may not be moved",
+    "empty_movable": "free capacity of nodes whose pods may all be moved",
+}
+"""The parts of the cost and their meaning; they add up to it."""
+OF_WHOLE_NODES = "of_whole_nodes"
+"""How much of the last three stays even if all pods are packed anew onto the cheapest whole nodes at each moment."""
 
 
-class Gap:
-    """Follows pods and nodes; ``usd`` is the price of node time by what the nodes did."""
+class _Portion(NamedTuple):
+    """A node with the same pods for some seconds of a step."""
 
-    def __init__(self, types: Sequence[TypeRow], clock: Clock) -> None:
-        self._clock = clock
-        self._types = {one.name.replace(".", "-"): one for one in types}
-        self._ready: dict[str, str] = {}
-        """Ready nodes and their group."""
-        self._load: dict[str, list[int]] = {}
-        self._since: dict[str, Instant] = {}
-        self._at: dict[Key, tuple[str, _Load]] = {}
-        self.usd = {"idle": 0.0, "oversized": 0.0, "fitting": 0.0}
-        self._cheapest = lru_cache(maxsize=None)(self._least)
+    step: int
+    seconds: float
+    type_name: str
+    pods: tuple[tuple[Shape, int], ...]
+    held: bool
 
-    def node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
-        """Follow which nodes are ready."""
-        del old
-        name = key[1]
-        if new is None:
-            self._settle(name)
-            self._ready.pop(name, None)
-            self._since.pop(name, None)
-            return
-        condition = node_condition(new, "Ready")
-        if name not in self._ready and condition is not None and condition.status == "True":
-            self._ready[name] = (new.metadata.labels or {}).get(GROUP_LABEL, "")
-            self._since[name] = self._clock.now()
 
-    def pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        """Follow what is on each node."""
-        del old
-        there = new is not None and new.spec.node_name and not is_finished(new)
-        if there and key not in self._at:
-            assert new is not None
-            asked = pod_requests(new)
-            load = asked.get("cpu", 0), asked.get("memory", 0) >> 20, asked.get(_GPU, 0), 1
-            self._put(new.spec.node_name, load, 1)
-            self._at[key] = new.spec.node_name, load
-        elif not there and key in self._at:
-            self._put(*self._at.pop(key), -1)
+def gap_usd(
+    uses: Sequence[NodeUse],
+    types: Sequence[TypeRow],
+    *,
+    cost_usd: float,
+    bound_usd: float,
+    horizon_s: float,
+) -> dict[str, float]:
+    """Return the parts of the cost in USD, as ``PARTS`` names them, and ``OF_WHOLE_NODES``.
 
-    def _put(self, name: str, load: _Load, sign: int) -> None:
-        self._settle(name)
-        now = self._load.setdefault(name, [0, 0, 0, 0])
-        for at, amount in enumerate(load):
-            now[at] += sign * amount
+    Args:
+        uses: Nodes and their pods, from the start to the horizon.
+        types: Of all nodes.
+        cost_usd: What all machines cost, also before they are ready.
+        bound_usd: Of the pods at the times at which they arrive and leave, see ``bound``.
+        horizon_s: How long the run was.
+    """
+    by_name = {one.name: one for one in types}
+    found = dict.fromkeys(PARTS, 0.0)
+    portions: list[_Portion] = []
+    ready = 0.0
+    for use in uses:
+        price = by_name[use.type_name].usd_per_hour / 3600
+        ready += price * (use.gone_s - use.ready_s)
+        busy = list(_contents(use))
+        last = max((end for _, end, _ in busy), default=use.ready_s)
+        with_pods = sum(end - begin for begin, end, _ in busy)
+        found["idle_after"] += price * (use.gone_s - last)
+        found["idle_between"] += price * (last - use.ready_s - with_pods)
+        portions += _portions(use.type_name, busy)
+    found["booting"] = cost_usd - ready
+    found["bound"] = bound_usd
+    as_run = _charge(portions, by_name, found)
+    found["shifted"] = as_run - bound_usd
+    rows = [_row(stay) for use in uses for stay in use.stays if stay.end_s > stay.begin_s]
+    found[OF_WHOLE_NODES] = as_run * (repacked(rows, types, horizon_s) - 1)
+    return found
 
-    def _settle(self, name: str) -> None:
-        """Charge what the node has done since it last changed."""
-        since = self._since.get(name)
-        if since is None:
-            return
-        now = self._clock.now()
-        self._since[name] = now
-        one = self._types[self._ready[name]]
-        hours = (now - since) / 3.6e12
-        load = self._load.get(name, [0, 0, 0, 0])
-        if not load[3]:
-            self.usd["idle"] += hours * one.usd_per_hour
-            return
-        model = one.gpu_model if load[2] else ""
-        least = min(one.usd_per_hour, self._cheapest((load[0], load[1], load[2], load[3]), model))
-        self.usd["oversized"] += hours * (one.usd_per_hour - least)
-        self.usd["fitting"] += hours * least
 
-    def _least(self, load: _Load, model: str) -> float:
-        return min(
-            one.usd_per_hour
-            for one in self._types.values()
-            if load[0] <= one.cpu_m
-            and load[1] <= one.memory_mib
-            and load[2] <= one.gpus
-            and load[3] <= one.max_pods
-            and model in ("", one.gpu_model)
-        )
+def _contents(use: NodeUse) -> Iterator[tuple[float, float, list[Stay]]]:
+    """Yield the stretches of time in which a ready node has the same pods, one and more."""
+    times = {min(max(at, use.ready_s), use.gone_s) for stay in use.stays for at in (stay.begin_s, stay.end_s)}
+    changes = sorted(times)
+    for begin, end in pairwise(changes):
+        there = [stay for stay in use.stays if stay.begin_s <= begin and stay.end_s >= end]
+        if there:
+            yield begin, end, there
 
-    def parts(self, cost_usd: float) -> dict[str, float]:
-        """Return USD by use; ``booting`` is what no ready node cost."""
-        for name in list(self._since):
-            self._settle(name)
-        parts = {"booting": cost_usd - sum(self.usd.values()), **self.usd}
-        return {name: round(usd, 4) for name, usd in parts.items()}
+
+def _portions(type_name: str, busy: Sequence[tuple[float, float, list[Stay]]]) -> Iterator[_Portion]:
+    for begin, end, there in busy:
+        pods = tuple(sorted(Counter(stay.shape for stay in there).items()))
+        held = not all(stay.may_move for stay in there)
+        for step, seconds in by_step(begin, end):
+            yield _Portion(step, seconds, type_name, pods, held)
+
+
+def _charge(portions: Sequence[_Portion], types: dict[str, TypeRow], found: dict[str, float]) -> float:
+    """Add the cost of nodes with pods to the last three parts; return what their pods are worth, in USD."""
+    steps: dict[int, list[_Portion]] = {}
+    for one in portions:
+        steps.setdefault(one.step, []).append(one)
+    total = 0.0
+    for there in steps.values():
+        worth = _worth(there, list(types.values()))
+        best: dict[str, float] = {}
+        for one in there:
+            node = types[one.type_name]
+            if node.name not in best:
+                best[node.name] = min(node.usd_per_hour, _most_worth(node, worth))
+            hours = one.seconds / 3600
+            value = sum(worth[shape] * number for shape, number in one.pods)
+            total += value * hours
+            found["dearer_type"] += (node.usd_per_hour - best[node.name]) * hours
+            found["empty_held" if one.held else "empty_movable"] += (best[node.name] - value) * hours
+    return total
+
+
+def _worth(portions: Sequence[_Portion], types: Sequence[TypeRow]) -> dict[Shape, float]:
+    """Return what a pod of each shape adds to the cheapest price of the step, in USD/h."""
+    there: Counter[Shape] = Counter()
+    for one in portions:
+        for shape, number in one.pods:
+            # One millisecond at least, so that each shape has a worth.
+            there[shape] += max(1, round(one.seconds * number * FINE))
+    demand = demand_of(there)
+    each = cheapest(demand, types).worth.tolist()
+    return {shape: value for (shape, _), value in zip(demand, each, strict=True)}
+
+
+def _most_worth(node: TypeRow, worth: dict[Shape, float]) -> float:
+    """Return the most that pods on a node can be worth, in USD/h, if they may be divided; only whole ones that fit count."""
+    fitting = [shape for shape in worth if node.fits(PodRow(0.0, 0.0, *shape, "", "job"))]
+    stock = np.array([node.max_pods, node.cpu_m, node.memory_mib, node.gpus], np.float64)
+    scale = np.maximum(stock, 1.0)
+    asked = np.array([[1, *shape[:3]] for shape in fitting], np.float64) / scale
+    rows = len(stock)
+    program = Program(np.full(rows, -INFINITE), stock / scale, maximise=True)
+    program.add(
+        np.array([worth[shape] for shape in fitting]),
+        np.full(len(fitting), INFINITE),
+        np.arange(len(fitting) + 1) * rows,
+        np.tile(np.arange(rows), len(fitting)),
+        asked.ravel(),
+    )
+    return program.solve().objective
+
+
+def _row(stay: Stay) -> PodRow:
+    return PodRow(stay.begin_s, stay.end_s, *stay.shape, "", "job")

@@ -11,55 +11,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from bench.bill.__main__ import DATA
-from bench.bill.bound import STEP_S, bound_usd
+from bench.bill.bound import bound_usd
 from bench.bill.rows import PodRow, TypeRow
 from bench.bill.sets import SETS
-from kubetide.nodes.expander.least_cost.solver import FleetProblem, relax, solve
-from kubetide.nodes.expander.least_cost.solver.problem import no_limits
+from bench.bill.whole_nodes import repacked
 
-_Shape = tuple[int, int, int, str]
 _BOOT_S = 75
-
-
-def _shape(pod: PodRow) -> _Shape:
-    return pod.cpu_m, pod.memory_mib, pod.gpus, pod.selector
-
-
-def repacked(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float) -> float:
-    """Return the price of whole nodes over that of the relaxation, at the middle of each step."""
-    known: dict[tuple[tuple[_Shape, int], ...], tuple[float, float]] = {}
-    whole = divided = 0.0
-    for at in range(int(-(-horizon_s // STEP_S))):
-        moment = (at + 0.5) * STEP_S
-        there = Counter(_shape(pod) for pod in pods if pod.arrival_s <= moment < pod.departure_s)
-        if not there:
-            continue
-        key = tuple(sorted(there.items()))
-        if key not in known:
-            problem = _problem(key, types)
-            known[key] = solve(problem).price, relax(problem, may_leave_out=False).price
-        whole += known[key][0]
-        divided += known[key][1]
-    return whole / divided
-
-
-def _problem(demand: Sequence[tuple[_Shape, int]], types: Sequence[TypeRow]) -> FleetProblem:
-    shapes = [shape for shape, _ in demand]
-    return FleetProblem(
-        demand=np.array([count for _, count in demand], np.int64),
-        requests=np.array([[1, *shape[:3]] for shape in shapes], np.int64),
-        stock=np.array([[one.max_pods, one.cpu_m, one.memory_mib, one.gpus] for one in types], np.int64),
-        prices=np.array([one.usd_per_hour for one in types]),
-        most=np.full(len(types), 1000, np.int64),
-        allowed=np.array([[s[3] in ("", one.gpu_model) for one in types] for s in shapes], np.bool_),
-        **no_limits(len(types)),
-    )
 
 
 def unmoved(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float, *, boot_s: float) -> float:

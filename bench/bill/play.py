@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench.bill.feed import MODEL_LABEL, Feed
-from bench.bill.gap import Gap
 from bench.bill.rows import PodRow, TypeRow
+from bench.bill.use import NodeUse, UseRecord
 from kubetide.nodes.facts.nodes import NOMINATION_TAINT
 from kubetide.ports.clock import Clock
 from kubetide.runtime.recording.records import NullRecorder
@@ -74,6 +74,13 @@ POLICIES = {
 }
 
 
+class Played(NamedTuple):
+    """What came of a run: its figures, and which pods were on which nodes."""
+
+    figures: dict[str, Any]
+    uses: list[NodeUse]
+
+
 def play(
     pods: Sequence[PodRow],
     types: Sequence[TypeRow],
@@ -82,12 +89,12 @@ def play(
     horizon_s: float,
     scheduler: str,
     seed: int,
-) -> dict[str, Any]:
-    """Return the figures of the pods that arrive before the horizon, under a policy."""
+) -> Played:
+    """Return what comes of the pods that arrive before the horizon, under a policy."""
     there = [pod for pod in pods if pod.arrival_s < horizon_s]
     scenario = _scenario(types, POLICIES[policy], scheduler)
     end = Instant(start_of(scenario) + round(horizon_s * 1e9))
-    runs: list[tuple[World, Gap]] = []
+    runs: list[tuple[World, UseRecord]] = []
     marks: list[Mark] = []
 
     async def main(clock: Clock) -> None:
@@ -95,11 +102,12 @@ def play(
             recorder = MarkingRecorder(NullRecorder(), marks.append)
             world = World(scenario, clock, base=Path(folder), end=end, seed=seed, recorder=recorder)
             world.timeline.prices, world.timeline.marks = prices_of(scenario), marks
-            feed, gap = Feed(there, world.cluster, clock, world.start), Gap(types, clock)
+            feed = Feed(there, world.cluster, clock, world.start)
+            record = UseRecord([one.name for one in types], clock, world.start)
             world.pods.on_change(feed.pod_changed)
-            world.pods.on_change(gap.pod_changed)
-            world.nodes.on_change(gap.node_changed)
-            runs.append((world, gap))
+            world.pods.on_change(record.pod_changed)
+            world.nodes.on_change(record.node_changed)
+            runs.append((world, record))
             async with asyncio.TaskGroup() as group:
                 feeding = group.create_task(feed.run())
                 await world.run()
@@ -108,9 +116,8 @@ def play(
     began = time.process_time()
     run_virtual(main, start=Instant(start_of(scenario) - minutes(1)))
     cpu_s = time.process_time() - began
-    [(world, gap)] = runs
-    found = _figures(there, world, horizon_s)
-    return {**found, "by_use_usd": gap.parts(found["cost_usd"]), "cpu_s": round(cpu_s, 1)}
+    [(world, record)] = runs
+    return Played({**_figures(there, world, horizon_s), "cpu_s": round(cpu_s, 1)}, record.uses())
 
 
 def _scenario(types: Sequence[TypeRow], policy: Policy, scheduler: str) -> Scenario:

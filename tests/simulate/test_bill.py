@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from bench.bill.__main__ import main, mean_of
 from bench.bill.bound import bound_usd
+from bench.bill.gap import OF_WHOLE_NODES, PARTS, gap_usd
 from bench.bill.rows import POD_COLUMNS, TYPE_COLUMNS, PodRow, TypeRow, read_pods
+from bench.bill.use import NodeUse, Stay
 
 TYPES = f"""{TYPE_COLUMNS}
 small,4000,16384,0,,50,0.2
@@ -89,6 +91,80 @@ def test_the_bound_is_that_of_the_time_in_each_step():
     assert bound_usd([half], types, 300.0) == pytest.approx(0.5 * 1.2 / 12)
     model = PodRow(300.0, 600.0, 4000, 1024, 0, "T4", "x", "job")
     assert bound_usd([model], types, 1000.0) == pytest.approx(1.0)
+
+
+CHEAP = TypeRow("cheap", 4000, 8192, 0, "", 10, 3.6)
+DEAR = TypeRow("dear", 4000, 8192, 0, "", 10, 7.2)
+HALF, WHOLE = (2000, 1024, 0, ""), (4000, 1024, 0, "")
+
+
+def parts_of(*uses, cost=0.0, bound=0.0, types=(CHEAP, DEAR)):
+    """The parts of the cost of these nodes, in thousandths of a USD; a cheap node is one a second."""
+    found = gap_usd(uses, types, cost_usd=cost, bound_usd=bound, horizon_s=600.0)
+    return {name: pytest.approx(usd * 1000, abs=0.1) for name, usd in found.items() if abs(usd) > 1e-9}
+
+
+def test_the_time_of_a_node_is_charged_to_what_it_does():
+    """Before it is ready, without pods between others and after the last, and half empty under a job that stays."""
+    job = Stay(100.0, 300.0, HALF, may_move=False)
+    node = NodeUse("cheap", 70.0, 600.0, (job, job._replace(begin_s=400.0, end_s=500.0)))
+    assert parts_of(node, cost=0.6, bound=0.15) == {
+        "bound": 150,
+        "booting": 70,
+        "idle_between": 30 + 100,
+        "idle_after": 100,
+        "empty_held": 300 / 2,
+        OF_WHOLE_NODES: 300 / 2,
+    }
+
+
+def test_empty_parts_are_apart_by_whether_all_pods_may_move():
+    """One job beside pods that may move holds the node, for as long as it stays."""
+    moves = Stay(0.0, 200.0, HALF, may_move=True)
+    job = Stay(0.0, 100.0, (1000, 512, 0, ""), may_move=False)
+    found = parts_of(NodeUse("cheap", 0.0, 200.0, (moves, job)), cost=0.2, bound=0.125)
+    assert (found["empty_held"], found["empty_movable"]) == (25, 100 / 2)
+
+
+def test_a_type_is_dearer_by_what_no_pods_there_make_worth_its_price():
+    """A full node of twice the price; with a GPU, only while no pod is there that needs one."""
+    whole = Stay(0.0, 300.0, WHOLE, may_move=True)
+    assert parts_of(NodeUse("dear", 0.0, 300.0, (whole,)), cost=0.6, bound=0.3) == {
+        "bound": 300,
+        "dearer_type": 300,
+    }
+    gpu = TypeRow("gpu", 4000, 8192, 1, "T4", 10, 7.2)
+    model = Stay(300.0, 600.0, (1000, 1024, 1, "T4"), may_move=True)
+    found = parts_of(
+        NodeUse("gpu", 0.0, 600.0, (whole._replace(end_s=600.0),)),
+        NodeUse("gpu", 300.0, 600.0, (model,)),
+        cost=1.8,
+        types=(CHEAP, gpu),
+    )
+    assert found["dearer_type"] == 300
+
+
+def test_pods_that_run_for_less_time_than_they_are_there_cost_less():
+    """The bound counts them from their arrival on."""
+    late = Stay(100.0, 300.0, WHOLE, may_move=True)
+    found = parts_of(NodeUse("cheap", 90.0, 300.0, (late,)), cost=0.3, bound=0.3)
+    assert found == {"bound": 300, "shifted": -100, "booting": 90, "idle_between": 10}
+
+
+def test_the_parts_of_what_was_played_add_up_to_its_cost(files, capsys):
+    """--gap adds them to the figures and changes none of these."""
+    policy = ("--policy", "ours")
+    plain = played(capsys, *files, *policy)["policies"]["ours"]
+    found = played(capsys, *files, *policy, "--gap")["policies"]["ours"]
+    parts = found.pop("gap")
+    for one in (plain, found):
+        one.pop("cpu_s")
+    assert found == plain
+    assert parts.keys() == {*PARTS, OF_WHOLE_NODES}
+    assert sum(parts[part] for part in PARTS) == pytest.approx(found["ratio"], abs=1e-3)
+    assert all(parts[part] >= 0 for part in PARTS if part != "shifted")
+    assert parts["booting"] > 0 < parts["empty_held"]
+    assert parts[OF_WHOLE_NODES] <= parts["dearer_type"] + parts["empty_held"] + parts["empty_movable"] + 1e-3
 
 
 def test_draws_are_played_to_their_mean(files, capsys):
