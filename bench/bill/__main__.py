@@ -22,7 +22,7 @@ from statistics import fmean
 from typing import Any
 
 from bench.bill.bound import bound_usd
-from bench.bill.gap import OF_WHOLE_NODES, PARTS, gap_usd
+from bench.bill.gap import MEANINGS, OF_WHOLE_NODES, PARTS, gap_usd
 from bench.bill.play import POLICIES, Played, play
 from bench.bill.rows import PodRow, TypeRow, check, impossible, read_pods, read_types
 from bench.bill.sets import HOUR, SETS, BillSet
@@ -160,6 +160,8 @@ def main(arguments: list[str] | None = None) -> int:
         for line in warnings_of(impossible(one.pods, one.types)):
             print(f"bench bill: {name}: {line}", file=sys.stderr)
     results = _played(said, draws)
+    if said.gap:
+        print("\n".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items()))
     print(json.dumps(results[0] if len(results) == 1 else {"sets": results}))
     return 0
 

@@ -33,7 +33,11 @@ PARTS = {
 }
 """The parts of the cost and their meaning; they add up to it."""
 OF_WHOLE_NODES = "of_whole_nodes"
-"""How much of the last three stays even if all pods are packed anew onto the cheapest whole nodes at each moment."""
+MEANINGS = {
+    **PARTS,
+    OF_WHOLE_NODES: "what of the last three stays even if all pods are packed anew onto whole nodes every 300 s",
+}
+"""What is told, and its meaning."""
 
 
 class _Portion(NamedTuple):
@@ -54,7 +58,7 @@ def gap_usd(
     bound_usd: float,
     horizon_s: float,
 ) -> dict[str, float]:
-    """Return the parts of the cost in USD, as ``PARTS`` names them, and ``OF_WHOLE_NODES``.
+    """Return in USD what ``MEANINGS`` names.
 
     Args:
         uses: Nodes and their pods, from the start to the horizon.
@@ -104,7 +108,7 @@ def _portions(type_name: str, busy: Sequence[tuple[float, float, list[Stay]]]) -
 
 
 def _charge(portions: Sequence[_Portion], types: dict[str, TypeRow], found: dict[str, float]) -> float:
-    """Add the cost of nodes with pods to the last three parts; return what their pods are worth, in USD."""
+    """Add to the last three parts what nodes with pods cost above their pods' worth; return that worth, in USD."""
     steps: dict[int, list[_Portion]] = {}
     for one in portions:
         steps.setdefault(one.step, []).append(one)

@@ -28,7 +28,7 @@ class Stay(NamedTuple):
 
 
 class NodeUse(NamedTuple):
-    """A node from when it was ready to when it was gone, in seconds from the start, and the pods that it had meanwhile."""
+    """A node from when it was first ready to when it was gone, in seconds from the start, and the pods that it had meanwhile."""
 
     type_name: str
     ready_s: float

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bench.bill.__main__ import main, mean_of
 from bench.bill.bound import bound_usd
-from bench.bill.gap import OF_WHOLE_NODES, PARTS, gap_usd
+from bench.bill.gap import MEANINGS, OF_WHOLE_NODES, PARTS, gap_usd
 from bench.bill.rows import POD_COLUMNS, TYPE_COLUMNS, PodRow, TypeRow, read_pods
 from bench.bill.use import NodeUse, Stay
 
@@ -160,7 +160,7 @@ def test_the_parts_of_what_was_played_add_up_to_its_cost(files, capsys):
     for one in (plain, found):
         one.pop("cpu_s")
     assert found == plain
-    assert parts.keys() == {*PARTS, OF_WHOLE_NODES}
+    assert parts.keys() == MEANINGS.keys()
     assert sum(parts[part] for part in PARTS) == pytest.approx(found["ratio"], abs=1e-3)
     assert all(parts[part] >= 0 for part in PARTS if part != "shifted")
     assert parts["booting"] > 0 < parts["empty_held"]
