@@ -242,6 +242,14 @@ async def reading_changes_nothing(test: CloudUnderTest) -> None:
     assert list(await test.cloud.refresh()) == list(await test.cloud.refresh()), "two refreshes differ"
 
 
+async def own_scaling_is_of_groups_that_are_shown(test: CloudUnderTest) -> None:
+    """What a cloud scales by itself is told by the ids of groups, and never with nothing behind one."""
+    groups = {one.id for one in await test.cloud.refresh()}
+    told = await test.cloud.own_scaling()
+    assert set(told) <= groups, "another group has scaling of the cloud"
+    assert all(told.values()), "a group is named with nothing that scales it"
+
+
 CASES: tuple[Callable[[CloudUnderTest], Awaitable[None]], ...] = (
     groups_are_ordered_by_id,
     bounds_are_shown,
@@ -263,4 +271,5 @@ CASES: tuple[Callable[[CloudUnderTest], Awaitable[None]], ...] = (
     deletion_allows_a_new_increase,
     groups_do_not_touch_one_another,
     reading_changes_nothing,
+    own_scaling_is_of_groups_that_are_shown,
 )

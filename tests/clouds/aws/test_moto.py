@@ -262,5 +262,5 @@ def test_what_aws_scales_itself_is_found(server, world):
         return told
 
     assert asyncio.run(main()) == {
-        names[0]: ["scaling policy cpu-50 (TargetTrackingScaling)", "scheduled action night (0 20 * * *)"]
+        names[0]: ("scaling policy cpu-50 (TargetTrackingScaling)", "scheduled action night (0 20 * * *)")
     }

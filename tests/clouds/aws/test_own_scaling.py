@@ -46,7 +46,7 @@ def found(*policies, actions=(), suspended=()):
 def test_policies_that_act_by_themselves(one, acts):
     """A policy that is off, that nothing calls or that only forecasts is none; neither is one of another group."""
     kind = one.get("PolicyType")
-    assert found(one) == ({"g": [f"scaling policy p ({kind})"]} if acts else {})
+    assert found(one) == ({"g": (f"scaling policy p ({kind})",)} if acts else {})
 
 
 def test_scheduled_actions():
@@ -56,11 +56,11 @@ def test_scheduled_actions():
         {"AutoScalingGroupName": "g", "ScheduledActionName": "day"},
     ]
     assert found(predictive("ForecastAndScale"), actions=actions) == {
-        "g": [
+        "g": (
             "scaling policy p (PredictiveScaling)",
             "scheduled action day",
             "scheduled action night (0 20 * * *)",
-        ]
+        )
     }
 
 
@@ -70,5 +70,5 @@ def test_suspended_processes_change_nothing():
     action = {"AutoScalingGroupName": "g", "ScheduledActionName": "night"}
     assert found(tracking, actions=[action], suspended=("AlarmNotification", "ScheduledActions")) == {}
     assert found(tracking, actions=[action], suspended=("AlarmNotification",)) == {
-        "g": ["scheduled action night"]
+        "g": ("scheduled action night",)
     }

@@ -5,9 +5,11 @@ Source: Amazon EC2 Auto Scaling, ScalingPolicy and ScheduledUpdateGroupAction of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from kubetide.clouds.aws.groups import Asg
+from kubetide.clouds.common.own_scaling import by_group
 from kubetide.objects.base import Json
 
 _BY_ALARM = frozenset({"SimpleScaling", "StepScaling"})
@@ -15,28 +17,31 @@ _BY_ALARM = frozenset({"SimpleScaling", "StepScaling"})
 
 def own_scaling(
     groups: Mapping[str, Asg], policies: Iterable[Json], actions: Iterable[Json]
-) -> dict[str, Sequence[str]]:
-    """Return what changes the sizes of these groups, by name; each is named, ordered.
+) -> dict[str, tuple[str, ...]]:
+    """Return what changes the sizes of these groups, by name.
 
     Args:
         groups: By name.
         policies, actions: As DescribePolicies and DescribeScheduledActions answer; those of other groups are left out.
     """
-    found: dict[str, list[str]] = {}
+    return by_group(chain(_policies(groups, policies), _actions(groups, actions)), ())
+
+
+def _policies(groups: Mapping[str, Asg], policies: Iterable[Json]) -> Iterator[tuple[str, str]]:
     for policy in policies:
-        name = str(policy.get("AutoScalingGroupName") or "")
-        if name in groups and _acts(policy, groups[name]):
+        group = groups.get(policy.get("AutoScalingGroupName") or "")
+        if group is not None and _acts(policy, group):
             kind = policy.get("PolicyType") or "SimpleScaling"
-            found.setdefault(name, []).append(f"scaling policy {policy.get('PolicyName') or '?'} ({kind})")
+            yield group.name, f"scaling policy {policy.get('PolicyName') or '?'} ({kind})"
+
+
+def _actions(groups: Mapping[str, Asg], actions: Iterable[Json]) -> Iterator[tuple[str, str]]:
     for action in actions:
-        name = str(action.get("AutoScalingGroupName") or "")
-        if name in groups and "ScheduledActions" not in groups[name].suspended:
+        group = groups.get(action.get("AutoScalingGroupName") or "")
+        if group is not None and "ScheduledActions" not in group.suspended:
             when = action.get("Recurrence") or action.get("StartTime")
             told = f" ({when})" if when else ""
-            found.setdefault(name, []).append(
-                f"scheduled action {action.get('ScheduledActionName') or '?'}{told}"
-            )
-    return {name: sorted(texts) for name, texts in sorted(found.items())}
+            yield group.name, f"scheduled action {action.get('ScheduledActionName') or '?'}{told}"
 
 
 def _acts(policy: Json, group: Asg) -> bool:
