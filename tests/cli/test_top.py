@@ -35,7 +35,9 @@ PATIENCE_S = 60
 MOST_LOOKS = 200
 """The program writes again and again: what does not come in so many pieces does not come."""
 
-PROGRAM = [sys.executable, "-c", "from kubetide.cli.main import main; main()"]
+# Where the tests were started by nohup, what they start would ignore SIGHUP.
+HANGS_UP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+PROGRAM = [sys.executable, "-c", f"{HANGS_UP}; from kubetide.cli.main import main; main()"]
 ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
 
 

@@ -42,7 +42,7 @@ from kubetide.units.time import seconds
 from kubetide.watching import Informer
 
 _PATIENCE = seconds(300)
-_LOOK = seconds(30)
+_FIRST_LOOK = seconds(30)
 _SECOND_LOOK = seconds(5)
 DRIVERS = ("gpu.test", "nic.test")
 SELECTORS = (
@@ -55,18 +55,15 @@ SELECTORS = (
 
 @dataclass
 class Found:
-    """The result of a comparison; ``disagreements`` is one text each, ``forgotten`` pods never got a verdict."""
+    """The result of a comparison; ``disagreements`` is one text each."""
 
     bound: int = 0
     refused: int = 0
-    forgotten: int = 0
     devices: int = 0
     disagreements: list[str] = field(default_factory=list)
 
     def __str__(self):
-        lines = [
-            f"{self.bound} bound with {self.devices} devices, {self.refused} refused, {self.forgotten} forgotten"
-        ]
+        lines = [f"{self.bound} bound with {self.devices} devices, {self.refused} refused"]
         return "\n".join([*lines, f"{len(self.disagreements)} disagreements", *self.disagreements])
 
 
@@ -175,18 +172,8 @@ class Comparison:
 
     async def play(self, index):
         """Make a pod with claims, compare, and now and then take one away."""
-        if not await self._play(f"{index:04}"):
-            self.found.forgotten += 1
-            assert await self._play(f"{index:04}-again"), (
-                f"neither p{index:04} nor the pod after it is judged"
-            )
-        if self.pods.objects and self.rng.random() < 0.35:
-            await self._remove(self.rng.choice(sorted(self.pods.objects)))
-
-    async def _play(self, name):
-        """Make a pod with claims and compare; return whether kube-scheduler looked at it."""
-        key = ("default", f"p{name}")
-        await self._make(name)
+        key = ("default", f"p{index:04}")
+        await self._make(index)
         await self.until("its claims are there", lambda: self._is_prepared(key))
         pod = self.pods.objects[key]
         pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=None))
@@ -199,9 +186,7 @@ class Comparison:
             ours = {}  # of so few nodes all are looked at, and one that fails ends the attempt
         words = {""} if ours else words_of(self.snapshot, pod_class)
         await self.cluster.patch(PODS, key[1], {"spec": {"schedulingGates": None}}, namespace=key[0])
-        if not await self._is_judged(key):
-            await self._remove(key)
-            return False
+        await self._judged(key)
         if self._verdict(key) not in words and not self._node_of(key):
             # It receives claims and slices apart from pods.
             try:
@@ -210,27 +195,22 @@ class Comparison:
             except TimeoutError:
                 pass
         await self._compare(key, ours, words)
-        return True
+        if self.pods.objects and self.rng.random() < 0.35:
+            await self._remove(self.rng.choice(sorted(self.pods.objects)))
 
-    async def _is_judged(self, key):
-        """Wait for kube-scheduler's verdict, and return whether it came.
+    async def _judged(self, key):
+        """Wait for kube-scheduler's verdict.
 
         It receives claims apart from pods: a gate that it sees removed before the claim is there leaves the
-        pod waiting, and now and then for ever (kubernetes issue 125223: of a pod that waits for its claim the
-        event that the claim is there gets lost). A change of the pod makes it look at most of them.
+        pod waiting, now and then until it looks at all waiting pods again (5 minutes). A change of the pod
+        makes it look at once.
         """
         try:
-            await self.until("a first look", lambda: self._verdict(key), _LOOK)
+            await self.until("a first look", lambda: self._verdict(key), _FIRST_LOOK)
         except TimeoutError:
             touched = {"metadata": {"labels": {"looked-at": "again"}}}
             await self.cluster.patch(PODS, key[1], touched, namespace=key[0])
-            try:
-                await self.until("another look", lambda: self._verdict(key), _LOOK)
-            except TimeoutError:
-                seen = await self.cluster.get(PODS, key[1], namespace=key[0])
-                assert seen == self.pods.objects[key], "we did not see what became of the pod"
-                return False
-        return True
+            await self.until(f"{key} is judged", lambda: self._verdict(key))
 
     def _plan(self, pod_class, key, node):
         planned = plan_claims(
@@ -238,8 +218,8 @@ class Comparison:
         )
         return {one.key: one.allocation for one in planned}
 
-    async def _make(self, name):
-        where = {"namespace": "default"}
+    async def _make(self, index):
+        name, where = f"p{index:04}", {"namespace": "default"}
         claims = []
         for number in range(self.rng.choice((1, 1, 2))):
             kind = self.rng.random()
@@ -247,9 +227,12 @@ class Comparison:
             if kind < 0.25 and shared:
                 claims.append({"name": f"c{number}", "resourceClaimName": self.rng.choice(shared)})
                 continue
-            made = f"{'s' if kind < 0.6 else 't'}{name}-{number}"
+            # Of two templates kube-controller-manager 1.36 now and then notes the claims in turns, each in the place of
+            # the other, a hundred times a second and for ever: such a pod is never judged.
+            by_name = kind < 0.6 or any("resourceClaimTemplateName" in one for one in claims)
+            made = f"{'s' if by_name else 't'}{index}-{number}"
             spec = claim_spec(self.rng)
-            if kind < 0.6:
+            if by_name:
                 await self.cluster.create(
                     RESOURCE_CLAIMS, {"metadata": {"name": made}, "spec": spec}, **where
                 )
@@ -264,7 +247,7 @@ class Comparison:
         ):
             claims.pop()
         spec = {"resourceClaims": claims, "schedulingGates": [{"name": "test/wait"}]}
-        await self.cluster.create(PODS, builders.pod(f"p{name}", extra={"spec": spec}), **where)
+        await self.cluster.create(PODS, builders.pod(name, extra={"spec": spec}), **where)
 
     def _is_prepared(self, key):
         pod = self.pods.objects.get(key)
