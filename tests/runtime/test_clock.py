@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import selectors
 import signal
 import socket
 import subprocess
@@ -12,6 +14,7 @@ import pytest
 
 from kubetide.runtime.process import ended_by_signals
 from kubetide.runtime.timing.clock import LoopClock, Pace, Stalled, run_paced, run_real, run_virtual, ticks
+from kubetide.runtime.timing.paced import PacedLoop
 from kubetide.units.time import Instant, milliseconds, minutes, seconds
 
 START = Instant(1_790_000_000_000_000_007)
@@ -376,3 +379,19 @@ def test_the_same_run_in_two_processes_with_other_hash_seeds_is_the_same():
     ]
     assert outputs[0] == outputs[1]
     assert len(outputs[0]) > 100
+
+
+@pytest.mark.parametrize("step", ["socketpair", "DefaultSelector"])
+def test_a_loop_whose_making_is_interrupted_says_nothing(step, monkeypatch):
+    """Ctrl-C may come while a run makes its loop: nobody closes it, and Python must not complain that it cannot."""
+    complaints = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+
+    def interrupt(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(socket if step == "socketpair" else selectors, step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        PacedLoop(Pace(1))
+    gc.collect()
+    assert complaints == []

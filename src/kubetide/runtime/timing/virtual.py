@@ -87,6 +87,7 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
 
     _ready: deque[_Ready]
     _stopping: bool
+    _is_whole = False
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -97,6 +98,7 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[int, int, _Timer]] = []
         self._timers_set = 0
         self._timers_cancelled = 0
+        self._is_whole = True
 
     def time(self) -> float:
         """Virtual seconds since the loop was created."""
@@ -207,6 +209,11 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         self._shut = True
         super().close()
         self._timers.clear()
+
+    def __del__(self) -> None:
+        # Of a loop whose making was interrupted the stock one would close what is not there, and complain on stderr.
+        if self._is_whole:
+            super().__del__()
 
 
 class VirtualLoop(IntegerTimeLoop):
