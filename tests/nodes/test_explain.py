@@ -1,20 +1,17 @@
-"""Explanations of pods, nodes and groups, and the changes that would help."""
+"""Explanations of pods and groups, and the changes that would help."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.nodes.frozen import START, World, convert, deployment, group, node, pod, replica_set, template
+from tests.nodes.frozen import START, World, deployment, group, node, pod, template
 
-from kubetide.nodes.explain.answers import explain_node, explain_pod
-from kubetide.nodes.explain.explainers import EXPLAINERS
+from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.records.export import export_state
-from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.plan.board import Intent, Workload
-from kubetide.testing import builders
 from kubetide.units.time import after, minutes, seconds
 
 C5D = template(cpu="2", memory="4Gi", source="catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory")
@@ -211,103 +208,6 @@ def test_backoff_names_its_end():
     )
 
 
-def test_node_says_why_it_stays():
-    """A node that a pod blocks names the pod and the rule."""
-    bare = pod("lonely", node="n1", kind=None)
-    world = World(
-        nodes=[node("n1"), node("n2")],
-        pods=[bare],
-        groups=[group("g", nodes=["n1", "n2"])],
-        deployments=(deployment("web", 1),),
-    )
-    world.tick()
-    found = explain_node(world.state, "n1", world.now)
-    assert (found.reason, found.blocking_pod, found.blocking_reason) == (
-        "BlockedByPod",
-        "default/lonely",
-        "NotReplicated",
-    )
-    assert explain_node(world.state, "n2", world.now).status == "unneeded"
-
-
-def test_a_node_says_when_it_goes_and_what_that_saves():
-    """A blocked node has the way out and the price of its group; an unneeded one the time from which it may go."""
-    world = World(
-        nodes=[node("n1"), node("n2"), node("n3")],
-        pods=[pod("lonely", node="n1", kind=None), pod("busy", node="n3", cpu="3")],
-        groups=[group("g", nodes=["n1", "n2", "n3"], price_per_hour=0.25)],
-        replica_sets=(replica_set("web", 1),),
-    )
-    world.tick()
-    blocked, unneeded, busy = (explain_node(world.state, name, world.now) for name in ("n1", "n2", "n3"))
-    assert blocked.price_per_hour == 0.25
-    assert blocked.way_out.startswith("let a Deployment or a Job make the pod")
-    assert blocked.goes == (
-        "when that pod no longer keeps it and its pods fit on other nodes, and it has then been unneeded for 10m0s"
-    )
-    assert unneeded.way_out == ""
-    assert (
-        unneeded.goes
-        == "from 2026-03-02T08:10:00Z on, if it stays unneeded and nothing else holds scale-down"
-    )
-    assert busy.reason == "NotUnderutilized"
-    assert busy.goes == "when its utilization has been below the threshold for 10m0s"
-
-
-def test_a_node_that_its_minimum_keeps_is_only_said_to_cost():
-    """A node that cannot go saves nothing when it goes."""
-    [explainer] = [one for one in EXPLAINERS if one.kind == "node"]
-    for minimum, price in ((1, "costs: 0.25 an hour"), (0, "saves: 0.25 an hour when it goes")):
-        owned = group("g", minimum=minimum, nodes=["n1"], price_per_hour=0.25)
-        world = World(nodes=[node("n1")], groups=[owned])
-        world.tick()
-        assert explainer.lines(world, "n1", world.now, "")[-1] == price
-
-
-def test_a_node_that_is_not_simulated_again_still_names_the_pod():
-    """Between two simulations the last verdict is valid: the pod, the rule and the way out."""
-    budget = convert(
-        builders.pdb("web", {"app": "web"}, namespace="default", max_unavailable=0), PodDisruptionBudget
-    )
-    world = World(
-        nodes=[node("n1"), node("n2")],
-        pods=[pod("a", node="n1")],
-        groups=[group("g", nodes=["n1", "n2"])],
-        replica_sets=(replica_set("web", 1),),
-        pdbs=(budget,),
-    )
-    for minute in (0, 1):
-        world.tick(at=minutes(minute))
-        found = explain_node(world.state, "n1", world.now)
-        assert (found.blocking_pod, found.blocking_reason) == ("default/a", "NotEnoughPdb")
-        assert found.way_out == "let its PodDisruptionBudget allow one pod more to go"
-    assert found.reason == "RecentlyUnremovable"
-    assert found.goes == (
-        "when that pod no longer keeps it and its pods fit on other nodes (looked at again from 2026-03-02T08:05:00Z on), "
-        "and it has then been unneeded "
-        "for 10m0s"
-    )
-
-
-def test_a_node_whose_pods_fit_nowhere_says_when_it_is_looked_at_again():
-    """Between two simulations the time of the next one is known, and what must have changed by then."""
-    world = World(
-        nodes=[node("n1"), node("n2", cpu="1")],
-        pods=[pod("a", node="n1", cpu="1500m"), pod("b", node="n2", cpu="900m")],
-        groups=[group("g", nodes=["n1", "n2"])],
-        replica_sets=(replica_set("web", 2),),
-    )
-    world.tick()
-    assert explain_node(world.state, "n1", world.now).goes == (
-        "when its pods fit on other nodes, and it has then been unneeded for 10m0s"
-    )
-    world.tick(at=minutes(1))
-    assert explain_node(world.state, "n1", world.now).goes == (
-        "when its pods fit on other nodes (looked at again from 2026-03-02T08:05:00Z on), and it has then been unneeded "
-        "for 10m0s"
-    )
-
-
 def test_of_equal_ways_out_the_cheaper_node_is_the_headline():
     """Two groups that need the same change: the one with the lower price is offered, whatever its name."""
     world = World(
@@ -338,23 +238,6 @@ def test_of_equal_waits_the_soonest_is_the_headline():
     assert found.way_out.group == "sooner"
     assert found.way_out.needs_delivery
     assert "wait until 2026-03-02T08:05:00Z" in found.sentence
-
-
-def test_a_node_on_its_way_out_says_so():
-    """A node whose deletion the cloud has accepted is being deleted, also when its group is at its minimum by then."""
-    taint = {
-        "key": "ToBeDeletedByClusterAutoscaler",
-        "value": str(START // 10**9),
-        "effect": "NoSchedule",
-    }
-    world = World(
-        nodes=[node("n1", spec={"taints": [taint]}), node("n2")],
-        groups=[group("g", minimum=1, nodes=["n2"])],
-    )
-    world.tick()
-    found = explain_node(world.state, "n1", world.now)
-    assert (found.status, found.since) == ("deleting", START)
-    assert "tainted for it since 2026-03-02T08:00:00Z" in found.sentence
 
 
 def test_replicas_to_come_are_named_in_words():
