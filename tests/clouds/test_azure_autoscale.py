@@ -52,10 +52,10 @@ def setting(name, target="web", *profiles, **properties):
     }
 
 
-async def own_scaling(here, *settings):
+async def scaling_policies(here, *settings):
     """Return what a new provider says of these settings of the resource group."""
     here.fake.autoscale_settings = list(settings)
-    return await here.connect().own_scaling()
+    return await here.connect().scaling_policies()
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ async def own_scaling(here, *settings):
 def test_an_autoscale_setting_is_named_with_what_its_profiles_do(profiles, summary):
     """A profile without rules sets a size, too: one outside of its bounds is brought within them."""
     here = Azure().with_groups()
-    assert here.play(own_scaling, setting("a", "web", *profiles)) == {"web": (summary,)}
+    assert here.play(scaling_policies, setting("a", "web", *profiles)) == {"web": (summary,)}
 
 
 def test_sets_of_which_no_setting_is_on_are_left_out():
     """One that is switched off does nothing, and neither does one without profiles."""
     here = Azure().with_groups()
-    assert here.play(own_scaling) == {}
+    assert here.play(scaling_policies) == {}
     off = [
         setting("a", enabled=False),
         setting("b", enabled=None),
         setting("c", "system", profiles=None),
     ]
-    assert here.play(own_scaling, *off) == {}
+    assert here.play(scaling_policies, *off) == {}
 
 
 def test_settings_of_other_resources_are_left_out():
@@ -100,7 +100,7 @@ def test_settings_of_other_resources_are_left_out():
         setting("b", targetResourceUri=plan),
         setting("c", targetResourceUri=None),
     ]
-    found = Azure().with_groups().play(own_scaling, *others, setting("d"))
+    found = Azure().with_groups().play(scaling_policies, *others, setting("d"))
     assert found == {"web": ("autoscale setting d (rules)",)}
 
 
@@ -115,7 +115,7 @@ def test_all_pages_count_and_ids_are_compared_without_case():
         ]
         here.fleet.add("Shop")
         here.fake.autoscale_settings.append(setting("d", "shop"))
-        found = await here.connect(NodeSpec("SHOP", 0, 3)).own_scaling()
+        found = await here.connect(NodeSpec("SHOP", 0, 3)).scaling_policies()
         return list(found.items()), here.fake.calls.count("GET autoscalesettings")
 
     found, calls = Azure(page=1).with_groups().play(story)
@@ -140,7 +140,7 @@ def test_a_refusal_names_the_right_that_is_missing():
         ):
             here.fake.broken = {"autoscalesettings": refused}
             with pytest.raises(CloudError) as found:
-                await here.connect().own_scaling()
+                await here.connect().scaling_policies()
             assert str(found.value) == message
             assert (found.value.cause == "Permission") == (refused[0] == 403)
 
@@ -152,9 +152,9 @@ def test_a_setting_that_cannot_be_read_hides_no_other():
     broken = setting("odd", profiles=[{"name": "default", "capacity": None, "rules": []}])
 
     async def story(here):
-        found = await own_scaling(here, broken, setting("a", "system"))
+        found = await scaling_policies(here, broken, setting("a", "system"))
         assert found == {"system": ("autoscale setting a (rules)",)}
         with pytest.raises(CloudError, match="answer on odd cannot be read"):
-            await own_scaling(here, broken)
+            await scaling_policies(here, broken)
 
     Azure().with_groups().play(story)

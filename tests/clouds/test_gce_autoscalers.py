@@ -39,10 +39,10 @@ def schedule(**more):
     return {"minRequiredReplicas": 3, "schedule": "0 8 * * *", "durationSec": 3600, **more}
 
 
-async def own_scaling(here, *autoscalers):
+async def scaling_policies(here, *autoscalers):
     """Return what a new provider says of these autoscalers of the zone."""
     here.fake.autoscalers = list(autoscalers)
-    return await here.connect().own_scaling()
+    return await here.connect().scaling_policies()
 
 
 @pytest.mark.parametrize(
@@ -64,21 +64,21 @@ async def own_scaling(here, *autoscalers):
 def test_an_autoscaler_is_named_with_its_mode_and_the_schedules_that_are_on(policy, summary):
     """The group's id is that of the provider."""
     here = Gce().with_groups()
-    assert here.play(own_scaling, autoscaler("a", **policy)) == {WEB: (summary,)}
+    assert here.play(scaling_policies, autoscaler("a", **policy)) == {WEB: (summary,)}
 
 
 def test_groups_of_which_no_autoscaler_is_on_are_left_out():
     """One that is off does nothing, neither by its schedules; one that is being deleted soon is not there."""
     off = autoscaler("a", mode="OFF", scalingSchedules={"days": schedule()})
     here = Gce().with_groups()
-    assert here.play(own_scaling) == {}
-    assert here.play(own_scaling, off, autoscaler("b", "system", status="DELETING")) == {}
+    assert here.play(scaling_policies) == {}
+    assert here.play(scaling_policies, off, autoscaler("b", "system", status="DELETING")) == {}
 
 
 def test_autoscalers_of_other_groups_are_left_out():
     """The list has all of the zone; one whose configuration has errors is on all the same."""
     others = [autoscaler("a", "database"), {**autoscaler("b"), "target": ""}]
-    found = Gce().with_groups().play(own_scaling, *others, autoscaler("c", status="ERROR"))
+    found = Gce().with_groups().play(scaling_policies, *others, autoscaler("c", status="ERROR"))
     assert found == {WEB: ("autoscaler c (mode ON)",)}
 
 
@@ -87,7 +87,7 @@ def test_all_pages_count_and_groups_are_ordered():
     listed = [autoscaler("b"), {**autoscaler("a", "system"), "autoscalingPolicy": None}]
 
     async def story(here):
-        found = await own_scaling(here, *listed)
+        found = await scaling_policies(here, *listed)
         return list(found.items()), here.fake.calls.count("GET autoscalers")
 
     found, calls = Gce(page=1).with_groups().play(story)
@@ -99,7 +99,7 @@ def test_only_zones_with_groups_are_asked():
     """Without groups there is nothing to ask for."""
 
     async def story(here):
-        assert await own_scaling(here, autoscaler("a")) == {}
+        assert await scaling_policies(here, autoscaler("a")) == {}
         assert "GET autoscalers" not in here.fake.calls
 
     Gce(discovery=("mig:namePrefix=other,min=0,max=4",)).with_groups().play(story)
@@ -115,7 +115,7 @@ def test_a_refusal_names_the_right_that_is_missing():
         ):
             here.fake.refused_changes = {"GET autoscalers": refused}
             with pytest.raises(CloudError) as found:
-                await here.connect().own_scaling()
+                await here.connect().scaling_policies()
             assert str(found.value) == f"googleapi: {words}"
             assert (found.value.cause == "Permission") == (refused[0] == 403)
 
@@ -127,9 +127,9 @@ def test_an_autoscaler_that_cannot_be_read_hides_no_other():
     broken = autoscaler("odd", mode=["ON"])
 
     async def story(here):
-        found = await own_scaling(here, broken, autoscaler("a", "system"))
+        found = await scaling_policies(here, broken, autoscaler("a", "system"))
         assert found == {SYSTEM: ("autoscaler a (mode ON)",)}
         with pytest.raises(CloudError, match="answer on odd cannot be read"):
-            await own_scaling(here, broken)
+            await scaling_policies(here, broken)
 
     Gce().with_groups().play(story)

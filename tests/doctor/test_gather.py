@@ -261,7 +261,7 @@ class Scaling(Cloud):
     async def refresh(self):
         return [NodeGroup(id="g")]
 
-    async def own_scaling(self):
+    async def scaling_policies(self):
         if isinstance(self.answer, CloudError):
             raise self.answer
         return self.answer
@@ -272,12 +272,12 @@ def test_what_the_cloud_scales_itself_is_asked_once():
 
     async def main(clock):
         cluster = await prepared(clock)
-        told = await gathered(cluster, clock, Scaling({"g": ["schedule night"]}))
-        return told, await gathered(cluster, clock, Scaling(CloudError("not allowed")))
+        known = await gathered(cluster, clock, Scaling({"g": ["schedule night"]}))
+        return known, await gathered(cluster, clock, Scaling(CloudError("not allowed")))
 
-    told, refused = run_virtual(main, start=START)
-    assert (told.own_scaling, told.own_scaling_error) == ({"g": ["schedule night"]}, "")
-    assert (refused.own_scaling, refused.own_scaling_error) == ({}, "not allowed")
+    known, refused = run_virtual(main, start=START)
+    assert (known.scaling_policies, known.scaling_policies_error) == ({"g": ["schedule night"]}, "")
+    assert (refused.scaling_policies, refused.scaling_policies_error) == ({}, "not allowed")
     assert [one.id for one in refused.groups] == ["g"]
 
 

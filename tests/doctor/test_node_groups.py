@@ -168,10 +168,12 @@ def test_groups_that_the_cloud_scales_itself():
     """Each is named with what changes its size; others are not, and a cloud that does not say is no problem of a group."""
     groups = (group("a"), group("b"))
     rules = ["scaling policy cpu-70", "schedule night", "schedule day", "schedule noon"]
-    (one,) = found("cloud-scaling", groups=groups, own_scaling={"a": rules, "gone": ["schedule night"]})
+    (one,) = found(
+        "scaling-policies", groups=groups, scaling_policies={"a": rules, "gone": ["schedule night"]}
+    )
     assert (one.object, one.severity) == ("node group a", "critical")
     assert "scaling policy cpu-70, schedule night, schedule day and 1 more" in one.seen
-    (unknown,) = found("cloud-scaling", groups=groups, own_scaling_error="AccessDenied")
+    (unknown,) = found("scaling-policies", groups=groups, scaling_policies_error="AccessDenied")
     assert unknown.severity == "info"
     assert "AccessDenied" in unknown.seen
-    assert found("cloud-scaling", groups=groups) == []
+    assert found("scaling-policies", groups=groups) == []

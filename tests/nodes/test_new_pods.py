@@ -103,7 +103,7 @@ def test_a_new_node_has_what_a_daemon_sets_new_pods_ask_for(nodes, settings, ask
     assert world.increases() == {"g": asked}
 
 
-def told_world(**settings):
+def announced_world(**settings):
     """A pod of ``web`` that asks for 1 CPU; 1.5 are free elsewhere, and its VPA gives 2 to new ones."""
     world = World(
         nodes=[node("n1"), node("n2")],
@@ -121,26 +121,26 @@ def told_world(**settings):
     [(INTENTS, []), ({"consolidation_enabled": True}, []), ({}, ["n1"])],
     ids=["one plan", "consolidation", "as upstream"],
 )
-def test_what_new_pods_will_ask_for_is_told(settings, gone):
+def test_what_new_pods_will_ask_for_is_announced(settings, gone):
     """No pod has to come back larger, and wait for a node, before it is known."""
-    world = told_world(**settings)
+    world = announced_world(**settings)
     world.tick(at=minutes(15))
     assert unneeded(world) == gone
     assert not world.increases()
 
 
-def test_what_is_no_longer_told_is_forgotten():
+def test_what_is_no_longer_announced_is_forgotten():
     """The VPA is gone: new pods ask for what their template says."""
-    world = told_world(**INTENTS)
+    world = announced_world(**INTENTS)
     world.tick(at=minutes(1))
     world.tick(at=minutes(2), new_pods={})
     world.tick(at=minutes(15))
     assert unneeded(world) == ["n1"]
 
 
-def test_a_state_from_a_full_record_knows_what_was_told():
+def test_a_state_from_a_full_record_knows_what_was_announced():
     """A replay that begins with it decides the same."""
-    world = told_world(**INTENTS)
+    world = announced_world(**INTENTS)
     again = copy_state(world.state)
-    assert again.told_new_pods == {"uid-web": {"app": {"cpu": "2"}}}
+    assert again.announced_new_pods == {"uid-web": {"app": {"cpu": "2"}}}
     assert again.memory.new_pods == world.state.memory.new_pods

@@ -20,7 +20,7 @@ from kubetide.units.time import Instant, minutes, seconds
 
 READS = {
     *("get", "list", "watch", "get_scale", "kinds"),
-    *("group_candidates", "name", "gpu_label", "own_scaling", "refresh"),
+    *("group_candidates", "name", "gpu_label", "scaling_policies", "refresh"),
 }
 
 

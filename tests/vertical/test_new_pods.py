@@ -81,8 +81,8 @@ def given(state):
 
 
 def assert_as_given(state):
-    told, there = looked(state).get("uid-web-1", {}), {"main": {"cpu": "100m", "memory": "100Mi"}}
-    now = {name: there.get(name, {}) | amounts for name, amounts in told.items()}
+    announced, there = looked(state).get("uid-web-1", {}), {"main": {"cpu": "100m", "memory": "100Mi"}}
+    now = {name: there.get(name, {}) | amounts for name, amounts in announced.items()}
     assert now == given(state)
 
 
@@ -128,7 +128,7 @@ def test_a_set_of_former_days_makes_no_pods():
 
 
 def test_a_recommendation_that_cannot_be_followed_changes_nothing():
-    """The webhook lets such a pod in as it is; others are told as before."""
+    """The webhook lets such a pod in as it is; nothing is announced for it."""
     state = web_state(vpa("Initial", cpu="much"))
     assert looked(state) == {}
 

@@ -149,9 +149,9 @@ async def _of_cloud(cloud: Cloud, unread: dict[str, str]) -> dict[str, Any]:
         unread["node groups"] = str(error)
         return {}
     try:
-        return {"groups": tuple(groups), "own_scaling": await cloud.own_scaling()}
+        return {"groups": tuple(groups), "scaling_policies": await cloud.scaling_policies()}
     except CloudError as error:
-        return {"groups": tuple(groups), "own_scaling_error": str(error)}
+        return {"groups": tuple(groups), "scaling_policies_error": str(error)}
 
 
 async def _statuses(cluster: Cluster, settings: Settings) -> tuple[GroupStatus, ...]:

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from kubetide.doctor.checks import (
     budgets,
-    cloud_scaling,
     cluster_health,
     competing_controllers,
     daemon_sets,
@@ -28,6 +27,7 @@ from kubetide.doctor.checks import (
     priorities,
     requests,
     scale_down_blockers,
+    scaling_policies,
     scheduler_profile,
     time_tables,
     vpa_target,
@@ -57,7 +57,7 @@ CHECKS: Final = (
     Check("elastic", elastic.find),
     Check("time-tables", time_tables.find),
     Check("competing-controllers", competing_controllers.find),
-    Check("cloud-scaling", cloud_scaling.find),
+    Check("scaling-policies", scaling_policies.find),
     Check("no-group", no_group.find),
     Check("daemon-sets", daemon_sets.find),
     Check("group-backoff", group_backoff.find),

@@ -85,7 +85,7 @@ class Snapshot:
     Attributes:
         pod_templates: Those that requests and buffers name; read only where there are any of these.
         groups: The cloud's node groups; empty where no cloud is asked.
-        own_scaling: What of the cloud changes their sizes by itself, by group; ``own_scaling_error`` why that is not known.
+        scaling_policies: The cloud's own policies that change their sizes, by group; ``scaling_policies_error`` why these are not known.
         group_statuses: What a node autoscaler wrote of them.
         priorities: The ConfigMap of the expander ``priority``; None where it cannot be read.
         learned: What nodes of each group have shown, by the node loop's ConfigMap.
@@ -122,8 +122,8 @@ class Snapshot:
     buffers: tuple[CapacityBuffer, ...] = ()
     pod_templates: tuple[PodTemplateObject, ...] = ()
     groups: tuple[NodeGroup, ...] = ()
-    own_scaling: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
-    own_scaling_error: str = ""
+    scaling_policies: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+    scaling_policies_error: str = ""
     group_statuses: tuple[GroupStatus, ...] = ()
     priorities: PriorityMap | None = None
     learned: Mapping[str, GroupLearned] = field(default_factory=lambda: MappingProxyType({}))

@@ -204,7 +204,7 @@ def _begin(state: State, now: Instant) -> Commands:
         state.phases.end("updateClusterState")
         return plan_without_nodes(state, message, now)
     if counts_new_pods(state.settings):
-        memory.new_pods = with_new_pods(memory.new_pods, state.told_new_pods, state.pending, now)
+        memory.new_pods = with_new_pods(memory.new_pods, state.announced_new_pods, state.pending, now)
     if is_quiet(state):
         assert state.view is not None, "a quiet state has been looked at"
         memory.templates_at = now

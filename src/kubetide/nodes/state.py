@@ -39,7 +39,7 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
-from kubetide.plan.board import Intent, NewPods
+from kubetide.plan.board import Intent, RequestsByController
 from kubetide.ports.cloud import GroupCandidate, NodeGroup, instance_id
 from kubetide.scheduling import ClusterFacts, Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
@@ -91,7 +91,7 @@ class State:
         self.groups: dict[str, NodeGroup] = {}
         self.candidates: tuple[GroupCandidate, ...] = ()
         self.intents: tuple[Intent, ...] = ()
-        self.told_new_pods: NewPods = {}
+        self.announced_new_pods: RequestsByController = {}
         self.priority_map = PriorityMap()
         self.holds: tuple[str, ...] = ()
         self.draw: Draw = unit_interval
@@ -269,7 +269,7 @@ class State:
         if delta.intents is not None:
             self.intents, self.version = delta.intents, self.version + 1
         if delta.new_pods is not None:
-            self.told_new_pods, self.version = delta.new_pods, self.version + 1
+            self.announced_new_pods, self.version = delta.new_pods, self.version + 1
         if delta.priority_map is not None:
             self.priority_map = delta.priority_map
         self.owners_version += any(changed)

@@ -20,7 +20,7 @@ ANNOUNCED: Final = hours(1)
 """Of changes by the clock the next one is announced, and the rises within this time of it: a boot may take longer."""
 
 
-NewPods = Mapping[str, Mapping[str, Quantities]]
+RequestsByController = Mapping[str, Mapping[str, Quantities]]
 """By uid of their controller: the requests that its new pods get, by container. Of what is not named nobody knows."""
 
 
@@ -83,7 +83,7 @@ class Board:
         """Of the node groups that may grow, ordered, each once; None until they are known."""
         self.asks_new_pods = False
         """Whether somebody reads ``new_pods``; they are not worked out else."""
-        self.new_pods: NewPods = {}
+        self.new_pods: RequestsByController = {}
         """What a VPA gives to new pods, by whoever changes them in this process; a new mapping where any of it changes."""
 
     def announce(self, intent: Intent) -> None:

@@ -257,10 +257,10 @@ class Cloud(Protocol):
         """Return the present node groups, ordered by id."""
         ...
 
-    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
-        """Return what of the cloud changes the sizes of node groups by itself, by group, in a few words each.
+    async def scaling_policies(self) -> Mapping[str, Sequence[str]]:
+        """Return the cloud's own policies, alarms and schedules that change the size of a node group, by group, a few words each.
 
-        These are scaling policies, alarms and schedules that are switched on; a group without any is left out. No tick asks.
+        Those that are switched off are left out, and so are groups without any. No tick asks.
         Raises CloudError.
         """
         return {}

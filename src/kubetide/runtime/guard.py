@@ -25,7 +25,7 @@ _CLOUD_READS = frozenset(
         "gpu_types",
         "group_candidates",
         "knows_machines",
-        "own_scaling",
+        "scaling_policies",
         "pod_prices",
         "refresh",
         "resource_limits",

@@ -149,7 +149,9 @@ class Announcements:
     def of(self, state: State, now: Instant) -> list[Intent]:
         """Return the intents at a time."""
         self._coming = {key: self._coming_of(state, key, now) for key in sorted(state.tables)}
-        return [intent for key, one in self._coming.items() for intent in self._told(state, key, one.changes)]
+        return [
+            intent for key, one in self._coming.items() for intent in self._intents(state, key, one.changes)
+        ]
 
     def _coming_of(self, state: State, key: Key, now: Instant) -> _Coming:
         """Return what was found last, unless the table or its progress has changed, or a rule has begun or ended."""
@@ -159,7 +161,7 @@ class Announcements:
         entries = [entry for entry in _followed(state, key) if entry.calendar is not None]
         return _Coming(plan, progress, now, next_change(entries, now), _changes(state, key, now))
 
-    def _told(self, state: State, key: Key, changes: Sequence[_Change]) -> list[Intent]:
+    def _intents(self, state: State, key: Key, changes: Sequence[_Change]) -> list[Intent]:
         table = state.tables[key]
         workload = Workload(table.target.namespace, self._kind_of(table.target), table.target.name)
         if MODES[table.kind].bounds and table.limits is not None and not sizes(table):
@@ -329,13 +331,13 @@ def _window_lines(state: State, table: Table, now: Instant) -> list[str]:
 
 def _bounds_lines(plan: Plan, now: Instant) -> list[str]:
     held = bounds_at(plan, now)
-    found = [f"now: {_told(held)}"]
+    found = [f"now: {_bounds_text(held)}"]
     if held.next is None:
         return [*found, "nothing comes next"]
-    return [*found, f"from {format_rfc3339(held.next)} on: {_told(bounds_at(plan, held.next))}"]
+    return [*found, f"from {format_rfc3339(held.next)} on: {_bounds_text(bounds_at(plan, held.next))}"]
 
 
-def _told(bounds: Bounds) -> str:
+def _bounds_text(bounds: Bounds) -> str:
     sides = (("at least", bounds.minimum), ("at most", bounds.maximum))
     said = " and ".join(f"{word} {size}" for word, size in sides if size is not None)
     return f"{said} replicas, by {', '.join(bounds.rules)}" if said else "no rule holds"

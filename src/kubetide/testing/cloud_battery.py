@@ -242,12 +242,12 @@ async def reading_changes_nothing(test: CloudUnderTest) -> None:
     assert list(await test.cloud.refresh()) == list(await test.cloud.refresh()), "two refreshes differ"
 
 
-async def own_scaling_is_of_groups_that_are_shown(test: CloudUnderTest) -> None:
-    """What a cloud scales by itself is told by the ids of groups, and never with nothing behind one."""
+async def scaling_policies_are_of_groups_that_are_shown(test: CloudUnderTest) -> None:
+    """The cloud's own scaling policies stand under ids of groups, and no group has an empty list of them."""
     groups = {one.id for one in await test.cloud.refresh()}
-    told = await test.cloud.own_scaling()
-    assert set(told) <= groups, "another group has scaling of the cloud"
-    assert all(told.values()), "a group is named with nothing that scales it"
+    policies = await test.cloud.scaling_policies()
+    assert set(policies) <= groups, "a group that is not shown has scaling policies"
+    assert all(policies.values()), "a group has an empty list of scaling policies"
 
 
 CASES: tuple[Callable[[CloudUnderTest], Awaitable[None]], ...] = (
@@ -271,5 +271,5 @@ CASES: tuple[Callable[[CloudUnderTest], Awaitable[None]], ...] = (
     deletion_allows_a_new_increase,
     groups_do_not_touch_one_another,
     reading_changes_nothing,
-    own_scaling_is_of_groups_that_are_shown,
+    scaling_policies_are_of_groups_that_are_shown,
 )

@@ -255,11 +255,11 @@ def test_what_aws_scales_itself_is_found(server, world):
 
     async def main():
         await cloud.refresh()
-        told = await cloud.own_scaling()
+        found = await cloud.scaling_policies()
         aws.refuse = {"DescribePolicies": "AccessDenied"}
         with pytest.raises(KubetideError, match="allow autoscaling:DescribePolicies"):
-            await cloud.own_scaling()
-        return told
+            await cloud.scaling_policies()
+        return found
 
     assert asyncio.run(main()) == {
         names[0]: ("scaling policy cpu-50 (TargetTrackingScaling)", "scheduled action night (0 20 * * *)")

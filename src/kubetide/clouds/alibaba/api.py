@@ -21,7 +21,6 @@ from kubetide.clouds.alibaba.model import (
 )
 from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
 from kubetide.clouds.common.entries import Entries, read_entries
-from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import PageTokens, check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import (
@@ -33,6 +32,7 @@ from kubetide.clouds.common.rest import (
     decoded_without_nulls,
     retry_after,
 )
+from kubetide.clouds.common.scaling_policies import needs_right
 from kubetide.clouds.common.times import known_time
 from kubetide.clouds.common.tokens import Keys
 from kubetide.objects.base import Json

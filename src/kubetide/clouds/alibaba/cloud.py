@@ -12,8 +12,8 @@ from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.alibaba.api import AlibabaApi
 from kubetide.clouds.alibaba.creation import CALLED, Patterns, create, pattern_of, types_to_create
 from kubetide.clouds.alibaba.model import ScalingGroup, ScalingInstance
-from kubetide.clouds.alibaba.own_scaling import own_scaling
 from kubetide.clouds.alibaba.references import parse_provider_id, provider_id
+from kubetide.clouds.alibaba.scaling_policies import scaling_policies
 from kubetide.clouds.alibaba.template import GPU_LABEL
 from kubetide.clouds.alibaba.templates import Templates
 from kubetide.clouds.common.creation import (
@@ -102,11 +102,11 @@ class AlibabaCloud(Cloud):
         await self.renew()
         return self._shown.show([await self._placeholders.add_to(one) for one in await self.readings()])
 
-    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+    async def scaling_policies(self) -> Mapping[str, Sequence[str]]:
         """Return the scaling rules, alarms and scheduled tasks that change the sizes of the groups. Raises CloudError."""
         groups, rules = await self._groups(), await self._api.scaling_rules()
         alarms, tasks = await self._api.alarms(), await self._api.scheduled_tasks()
-        return own_scaling(groups, rules, alarms, tasks, self._clock.now())
+        return scaling_policies(groups, rules, alarms, tasks, self._clock.now())
 
     async def renew(self) -> None:
         """The first time, look that all groups exist. Raises CloudError."""

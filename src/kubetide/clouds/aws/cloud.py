@@ -25,8 +25,8 @@ from kubetide.clouds.aws.ids import is_placeholder
 from kubetide.clouds.aws.known import Known
 from kubetide.clouds.aws.launches import Launched, Launches
 from kubetide.clouds.aws.nodegroups import NOTHING, Nodegroups
-from kubetide.clouds.aws.own_scaling import own_scaling
 from kubetide.clouds.aws.prices import SpotPrices
+from kubetide.clouds.aws.scaling_policies import scaling_policies
 from kubetide.clouds.aws.tags import OPTION_NAMES, read_tags
 from kubetide.clouds.aws.templates import make_template, markets, offerings
 from kubetide.clouds.aws.types import InstanceTypes
@@ -122,11 +122,11 @@ class AwsCloud(Cloud):
             self._next = after(now, _INTERVAL)
         return list(self.views().values())
 
-    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+    async def scaling_policies(self) -> Mapping[str, Sequence[str]]:
         """Return the scaling policies and scheduled actions that change the sizes of the groups of the last refresh. Raises CloudError."""
         groups = {name: known.asg for name, known in self._known.items()}
         policies = await self._api.scaling_policies()
-        return own_scaling(groups, policies, await self._api.scheduled_actions())
+        return scaling_policies(groups, policies, await self._api.scheduled_actions())
 
     def views(self) -> dict[str, NodeGroup]:
         """Return all groups by id as of the last refresh and of our own changes since, without asking AWS."""

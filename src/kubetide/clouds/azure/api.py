@@ -12,7 +12,6 @@ from kubetide.clouds.azure.autoscale import AutoscaleSetting
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
 from kubetide.clouds.common.entries import Entries, read_entries
-from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import PageTokens
 from kubetide.clouds.common.rest import (
     UNREADABLE,
@@ -24,6 +23,7 @@ from kubetide.clouds.common.rest import (
     json_request,
     retry_after,
 )
+from kubetide.clouds.common.scaling_policies import needs_right
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from msgspec import field
 
 from kubetide.clouds.common.entries import Entries
-from kubetide.clouds.common.own_scaling import by_group
+from kubetide.clouds.common.scaling_policies import by_group
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.units.lists import listed
 
@@ -65,7 +65,9 @@ class AutoscaleSetting(ApiStruct):
         return f"autoscale setting {self.name} ({listed(effects, _MOST_PROFILES)})"
 
 
-def own_scaling(settings: Entries[AutoscaleSetting], groups: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def scaling_policies(
+    settings: Entries[AutoscaleSetting], groups: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
     """Return the autoscale settings that change the sizes of sets, by group.
 
     Args:

@@ -12,7 +12,7 @@ from functools import cache
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.azure.api import ComputeApi
-from kubetide.clouds.azure.autoscale import own_scaling
+from kubetide.clouds.azure.autoscale import scaling_policies
 from kubetide.clouds.azure.capacities import Capacities
 from kubetide.clouds.azure.creation import CALLED, Patterns, create, pattern_of, warnings_of
 from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
@@ -224,11 +224,11 @@ class AzureCloud(Cloud):
             return []
         return await self._cache.of(key, scale_set, self._capacities.of(key))
 
-    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+    async def scaling_policies(self) -> Mapping[str, Sequence[str]]:
         """Return the autoscale settings that change the sizes of sets, by group. Raises CloudError."""
         await self.renew()
         ids = {self._sets[key].id: one.name for key, one in self._groups.items() if key in self._sets}
-        return own_scaling(await self._api.autoscale_settings(), ids)
+        return scaling_policies(await self._api.autoscale_settings(), ids)
 
     # ── groups that are created ─────────────────────────────────────────────────────────────────
 

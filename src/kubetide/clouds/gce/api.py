@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kubetide.clouds.common.entries import Entries, check_amounts, read_entries
-from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import PageTokens
 from kubetide.clouds.common.rest import (
     UNREADABLE,
@@ -26,6 +25,7 @@ from kubetide.clouds.common.rest import (
     json_request,
     retry_after,
 )
+from kubetide.clouds.common.scaling_policies import needs_right
 from kubetide.clouds.gce.autoscalers import Autoscaler
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from msgspec import field
 
 from kubetide.clouds.common.entries import Entries
-from kubetide.clouds.common.own_scaling import by_group
+from kubetide.clouds.common.scaling_policies import by_group
 from kubetide.clouds.gce.references import GceRef, group_id, parse_manager_url
 from kubetide.objects.base import ApiStruct
 from kubetide.units.lists import listed
@@ -54,7 +54,7 @@ class Autoscaler(ApiStruct):
         return f"autoscaler {self.name} (mode {self.autoscaling_policy.mode}{planned})"
 
 
-def own_scaling(
+def scaling_policies(
     autoscalers: Mapping[tuple[str, str], Entries[Autoscaler]], groups: Collection[GceRef]
 ) -> dict[str, tuple[str, ...]]:
     """Return the autoscalers that change the sizes of groups, by the groups' ids.

@@ -21,7 +21,7 @@ from kubetide.clouds.common.pagination import check_whole
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.gce.api import ComputeApi, chunks
-from kubetide.clouds.gce.autoscalers import own_scaling
+from kubetide.clouds.gce.autoscalers import scaling_policies
 from kubetide.clouds.gce.creation import CALLED, Pattern, Patterns, create, delete, pattern_of
 from kubetide.clouds.gce.discovery import Bounds, check_found, most_found
 from kubetide.clouds.gce.instances import instances_by_group, managed_instances
@@ -241,12 +241,12 @@ class GceCloud(Cloud):
                     self._instances[ref] = tuple(sorted(mine, key=lambda one: one.provider_id))
                     self._fresh.add(ref)
 
-    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+    async def scaling_policies(self) -> Mapping[str, Sequence[str]]:
         """Return the autoscalers that change the sizes of groups, by group. Raises CloudError."""
         if self._discovered_at is None:
             await self.renew()
         zones = sorted({(ref.project, ref.zone) for ref in self._groups})
-        return own_scaling({zone: await self._api.autoscalers(*zone) for zone in zones}, self._groups)
+        return scaling_policies({zone: await self._api.autoscalers(*zone) for zone in zones}, self._groups)
 
     # ── templates ───────────────────────────────────────────────────────────────────────────────
 

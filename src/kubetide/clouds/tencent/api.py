@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubetide.clouds.common.entries import Entries, read_entries
-from kubetide.clouds.common.own_scaling import needs_right
 from kubetide.clouds.common.pagination import check_whole, each_once, known_total
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import (
@@ -21,6 +20,7 @@ from kubetide.clouds.common.rest import (
     decoded_without_nulls,
     retry_after,
 )
+from kubetide.clouds.common.scaling_policies import needs_right
 from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.tencent.model import (
     Group,

@@ -39,8 +39,8 @@ from kubetide.clouds.tencent.api import TencentApi
 from kubetide.clouds.tencent.creation import CALLED, Patterns, create, delete, pattern_of, types_to_create
 from kubetide.clouds.tencent.model import Group
 from kubetide.clouds.tencent.model import Instance as Machine
-from kubetide.clouds.tencent.own_scaling import own_scaling
 from kubetide.clouds.tencent.references import parse_provider_id, provider_id
+from kubetide.clouds.tencent.scaling_policies import scaling_policies
 from kubetide.clouds.tencent.template import GPU_LABEL
 from kubetide.clouds.tencent.templates import Templates
 from kubetide.objects.node import Node
@@ -106,13 +106,15 @@ class TencentCloud(Cloud):
         await self.renew()
         return self._shown.show([await self._placeholders.add_to(one) for one in await self.readings()])
 
-    async def own_scaling(self) -> Mapping[str, Sequence[str]]:
+    async def scaling_policies(self) -> Mapping[str, Sequence[str]]:
         """Return the scaling policies and scheduled actions that change the sizes of the groups. Raises CloudError."""
         if not self._are_listed:
             await self._list_groups()
         ids = sorted(one.auto_scaling_group_id for one in self._groups.values())
         policies = await self._api.scaling_policies(ids)
-        return own_scaling(self._groups, policies, await self._api.scheduled_actions(ids), self._clock.now())
+        return scaling_policies(
+            self._groups, policies, await self._api.scheduled_actions(ids), self._clock.now()
+        )
 
     async def renew(self) -> None:
         """Forget sizes and instances. The first time, one of the groups must exist. Raises CloudError."""

@@ -193,7 +193,7 @@ class Gatherer:
             unread=self._unread(),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
             intents=intents if intents != known.intents else None,
-            new_pods=board.new_pods if board.new_pods != known.told_new_pods else None,
+            new_pods=board.new_pods if board.new_pods != known.announced_new_pods else None,
             priority_map=priority_map if priority_map != known.priority_map else None,
             holds=self._holds(),
             live_pods=live,

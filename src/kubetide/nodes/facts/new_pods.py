@@ -2,9 +2,9 @@
 
 A pod that is moved comes back as a new one, and may ask for more than it did: by a newer recommendation, or by a
 start-up boost while it starts. Where only the requests of now are counted, its node goes, the new pod fits nowhere, and a
-node is bought for it, again and again. Whoever changes new pods in the same process tells what they will ask for; of others
-it is learned from the last one that waited. Cluster Autoscaler does not count this; so it is used only where the loops
-share a plan, or with consolidation.
+node is bought for it, again and again. Whoever changes new pods in the same process announces what they will ask for; of
+others it is learned from the last one that waited. Cluster Autoscaler does not count this; so it is used only where the
+loops share a plan, or with consolidation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubetide.objects.base import Quantities
 from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Container, Pod
 from kubetide.objects.vpa import UPDATES_ANNOTATION
-from kubetide.plan.board import NewPods
+from kubetide.plan.board import RequestsByController
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, hours
 
@@ -35,13 +35,13 @@ class NewPod(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         at: Since when they are known.
         created: When the pod was created that they were learned from.
-        told: Whether they were told, and not learned from a pod that waited for a node.
+        announced: Whether they stand on the board, and were not learned from a pod that waited for a node.
     """
 
     at: Instant
     requests: Mapping[str, Quantities]
     created: str = ""
-    told: bool = False
+    announced: bool = False
 
 
 def counts_new_pods(settings: Settings) -> bool:
@@ -50,18 +50,22 @@ def counts_new_pods(settings: Settings) -> bool:
 
 
 def with_new_pods(
-    known: dict[str, NewPod], told: NewPods, pending: Mapping[Key, Pod], now: Instant
+    known: dict[str, NewPod], announced: RequestsByController, pending: Mapping[Key, Pod], now: Instant
 ) -> dict[str, NewPod]:
-    """Return ``known`` by what is told now, and of other workloads by the waiting pods whose requests a VPA has set.
+    """Return ``known`` by what is announced now, and of other workloads by the waiting pods whose requests a VPA has set.
 
     Learned ones are remembered for a day. Keys are uids of controllers.
     """
-    known = {uid: one for uid, one in known.items() if uid not in told and _holds(one, now)} | {
-        uid: _told(known.get(uid), requests, now) for uid, requests in told.items()
+    known = {uid: one for uid, one in known.items() if uid not in announced and _holds(one, now)} | {
+        uid: _announced(known.get(uid), requests, now) for uid, requests in announced.items()
     }
     for _, pod in sorted(pending.items()):
         owner = controller_of(pod.metadata)
-        if owner is None or owner.uid in told or UPDATES_ANNOTATION not in (pod.metadata.annotations or {}):
+        if (
+            owner is None
+            or owner.uid in announced
+            or UPDATES_ANNOTATION not in (pod.metadata.annotations or {})
+        ):
             continue
         before, created = known.get(owner.uid), pod.metadata.creation_timestamp or ""
         if before is not None and created < before.created:
@@ -75,13 +79,13 @@ def with_new_pods(
 
 
 def _holds(one: NewPod, now: Instant) -> bool:
-    return not one.told and after(one.at, _REMEMBERED) > now
+    return not one.announced and after(one.at, _REMEMBERED) > now
 
 
-def _told(before: NewPod | None, requests: Mapping[str, Quantities], now: Instant) -> NewPod:
-    if before is not None and before.told and before.requests == requests:
+def _announced(before: NewPod | None, requests: Mapping[str, Quantities], now: Instant) -> NewPod:
+    if before is not None and before.announced and before.requests == requests:
         return before
-    return NewPod(now, requests, told=True)
+    return NewPod(now, requests, announced=True)
 
 
 def as_new(pod: Pod, new_pods: Mapping[str, NewPod]) -> Pod:
@@ -96,7 +100,7 @@ def as_new(pod: Pod, new_pods: Mapping[str, NewPod]) -> Pod:
     return replace(pod, spec=replace(pod.spec, containers=containers))
 
 
-def told_new(pod: Pod, new: Pod) -> str:
+def new_requests_text(pod: Pod, new: Pod) -> str:
     """Return what a pod asks for as a new one in place of what it asks for now; empty where that is the same."""
     said = []
     for one, other in zip(pod.spec.containers or (), new.spec.containers or (), strict=True):

@@ -41,7 +41,7 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
-from kubetide.plan.board import Intent, NewPods
+from kubetide.plan.board import Intent, RequestsByController
 from kubetide.ports.cloud import GroupCandidate, NodeGroup
 from kubetide.units.time import ZERO, Duration
 
@@ -132,7 +132,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     groups: tuple[NodeGroup, ...] | None = None
     candidates: tuple[GroupCandidate, ...] | None = None
     intents: tuple[Intent, ...] | None = None
-    new_pods: NewPods | None = None
+    new_pods: RequestsByController | None = None
     priority_map: PriorityMap | None = None
     holds: tuple[str, ...] = ()
     elapsed: Duration = ZERO

@@ -38,7 +38,7 @@ def export_state(state: State) -> Delta:
         groups=tuple(state.groups.values()),
         candidates=state.candidates or None,
         intents=state.intents,
-        new_pods=state.told_new_pods or None,
+        new_pods=state.announced_new_pods or None,
         priority_map=state.priority_map if state.priority_map.found else None,
         holds=state.holds,
         live_pods=dict(state.live_pods) or None,

@@ -19,7 +19,7 @@ from kubetide.objects.resource import (
     ResourceClaimSpec,
 )
 from kubetide.scheduling.devices.facts import ClaimKey
-from kubetide.scheduling.devices.ledger import Found, Ledger, PoolSet
+from kubetide.scheduling.devices.ledger import Ledger, PoolSet, SearchResult
 from kubetide.scheduling.devices.requests import EXACT_COUNT
 from kubetide.scheduling.devices.search import allocate
 from kubetide.scheduling.devices.use import Given
@@ -115,7 +115,7 @@ def allocate_on(
     found = ledger.searched(pools, asked, state)
     if found is None:
         given = allocate(node, pools.pools, claims, ledger.classes, ledger.in_use)
-        found = Found(None if given is None else tuple(given))
+        found = SearchResult(None if given is None else tuple(given))
         ledger.note_search(pools, asked, state, found)
     return found.given
 

@@ -50,7 +50,7 @@ class Held(NamedTuple):
     failed: bool = False
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search for devices found: those of each claim, in order; None where they cannot be had."""
 
     given: tuple[tuple[Given, ...], ...] | None
@@ -96,7 +96,7 @@ class Ledger:
         self._pools: dict[str, tuple[Node, PoolSet]] = {}
         self._nodes_apart = 0
         self._known_sets: dict[tuple[int, ...], PoolSet] = {}
-        self._searched: dict[tuple[int, ...], dict[bytes, tuple[tuple[int, ...], Found]]] = {}
+        self._searched: dict[tuple[int, ...], dict[bytes, tuple[tuple[int, ...], SearchResult]]] = {}
         self._closed: dict[bytes, dict[int, Node]] = {}
         self._closed_until_change: dict[PoolId, dict[tuple[bytes, int], None]] = {}
         for given in devices.slices:
@@ -141,12 +141,12 @@ class Ledger:
         """Return a value that stays equal while nothing changes in the pools."""
         return tuple([self.versions.get(one, 0) for one in pools.ids])
 
-    def searched(self, pools: PoolSet, asked: bytes, state: tuple[int, ...]) -> Found | None:
+    def searched(self, pools: PoolSet, asked: bytes, state: tuple[int, ...]) -> SearchResult | None:
         """Return what a search found for claims that ask for this in the pools in their present state; None if unknown."""
         known = self._searched.get(pools.key, {}).get(asked)
         return known[1] if known is not None and known[0] == state else None
 
-    def note_search(self, pools: PoolSet, asked: bytes, state: tuple[int, ...], found: Found) -> None:
+    def note_search(self, pools: PoolSet, asked: bytes, state: tuple[int, ...], found: SearchResult) -> None:
         """Note the result of a search that ended without an error, for ``searched``."""
         known = self._searched.setdefault(pools.key, {})
         if len(known) >= _MOST_ASKED:

@@ -17,7 +17,7 @@ from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
 from kubetide.vertical.updater.rules.controlled import controlled_pods, is_live
 from kubetide.vertical.updater.rules.groups import uid_of
-from kubetide.vertical.updater.rules.late import take_late
+from kubetide.vertical.updater.rules.late_changes import take_late
 from kubetide.vertical.updater.rules.turn import OutOfTime, Turn
 from kubetide.vertical.updater.rules.vpa_turn import VpaTurn
 from kubetide.vertical.updater.state import State

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.new_pods import NewPod, as_new, told_new
+from kubetide.nodes.facts.new_pods import NewPod, as_new, new_requests_text
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.facts.tpu import any_requested, without_tpu_requests
@@ -136,7 +136,12 @@ class Simulation:
         self._open[index] = was_open
         if failed is not None:
             failed.detail += next(
-                (told_new(own, pod) for own, pod in zip(before, pods, strict=True) if pod is failed.pod), ""
+                (
+                    new_requests_text(own, pod)
+                    for own, pod in zip(before, pods, strict=True)
+                    if pod is failed.pod
+                ),
+                "",
             )
             raise failed
         return moved

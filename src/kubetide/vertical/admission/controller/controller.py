@@ -53,8 +53,8 @@ _SCALES_EVERY = minutes(1)
 class AdmissionController(BaseLoop):
     """Applies recommendations to new pods and checks VPA objects, as upstream's admission controller does.
 
-    Reviews are answered as they come; a tick keeps certificate, webhook and lease, and tells the node loop what new
-    pods will ask for. A cluster whose guard refuses
+    Reviews are answered as they come; a tick keeps certificate, webhook and lease, and announces what new pods
+    will ask for. A cluster whose guard refuses
     writes is only answered: no webhook, no lease.
     """
 
@@ -81,7 +81,7 @@ class AdmissionController(BaseLoop):
             host: Address to listen on; None for all of the machine.
             on_problem: Called once with each different problem.
             answers: Calls the webhook inside of the process: nothing listens, and there is no certificate.
-            board: Where other loops are told what new pods will ask for; None where there are none.
+            board: Where what new pods will ask for is announced; None where no other loop reads it.
         """
         super().__init__()
         self._cluster, self._clock, self._settings = cluster, clock, settings
@@ -130,7 +130,7 @@ class AdmissionController(BaseLoop):
         # The updater evicts pods while the lease is fresh: they must come back through the webhook.
         if await self._try(self._register):
             await self._try(self._renew_lease)
-            self._tell_of_new_pods()
+            self._announce_new_pods()
 
     async def _try(self, step: Callable[[], Awaitable[None]]) -> bool:
         """Return whether a step came to its end; what it fails by is counted, and the next tick tries it again."""
@@ -173,7 +173,7 @@ class AdmissionController(BaseLoop):
             self._listener = listener
         self.listening.set()
 
-    def _tell_of_new_pods(self) -> None:
+    def _announce_new_pods(self) -> None:
         if self._board is not None and self._board.asks_new_pods:
             self._new_pods.look()
             self._board.new_pods = self._new_pods.requests

@@ -35,7 +35,7 @@ from kubetide.vertical.updater.rules.in_place import (
     recommended_targets,
     resize_condition,
 )
-from kubetide.vertical.updater.rules.late import count_late
+from kubetide.vertical.updater.rules.late_changes import count_late
 from kubetide.vertical.updater.rules.permits import beyond_most, is_open
 from kubetide.vertical.updater.rules.priority import (
     Candidate,

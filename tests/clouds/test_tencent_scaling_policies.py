@@ -56,14 +56,14 @@ def action(name, group="asg-web", **more):
     }
 
 
-async def own_scaling(here, policies=(), actions=()):
+async def scaling_policies(here, policies=(), actions=()):
     """Return what a new provider says of these policies and actions of the region."""
     here.fake.policies, here.fake.actions = list(policies), list(actions)
-    return await here.connect().own_scaling()
+    return await here.connect().scaling_policies()
 
 
 def found(*, policies=(), actions=()):
-    return Tencent().with_groups().play(own_scaling, policies, actions)
+    return Tencent().with_groups().play(scaling_policies, policies, actions)
 
 
 def test_groups_without_any_are_left_out():
@@ -113,7 +113,7 @@ def test_nothing_acts_in_a_group_that_is_disabled():
     lists = [policy("cpu"), policy("cpu", "asg-system")], [action("night")]
     here.fake.groups["asg-web"] = {"EnabledStatus": "DISABLED"}
     here.fake.groups["asg-system"] = {"EnabledStatus": "ENABLED"}
-    assert here.play(own_scaling, *lists) == {"asg-system": ("scaling policy cpu (SIMPLE)",)}
+    assert here.play(scaling_policies, *lists) == {"asg-system": ("scaling policy cpu (SIMPLE)",)}
 
 
 @pytest.mark.parametrize(("page", "pages"), [(1, 3), (2, 2), (100, 1)])
@@ -125,7 +125,7 @@ def test_all_pages_count(page, pages):
         cloud = here.connect()
         await cloud.refresh()
         assert not {POLICIES, ACTIONS} & set(here.fake.calls)
-        assert await cloud.own_scaling() == {
+        assert await cloud.scaling_policies() == {
             "asg-web": tuple(f"scaling policy {name} (SIMPLE)" for name in "abc")
         }
         return here.fake.calls.count(POLICIES), here.fake.calls.count(ACTIONS)
@@ -140,7 +140,7 @@ def test_many_groups_are_asked_for_five_at_a_time():
     for name in names:
         here.fleet.add(name)
     here.named(*((name, 0, 3) for name in names))
-    assert list(here.play(own_scaling, [policy("cpu", name) for name in names])) == names
+    assert list(here.play(scaling_policies, [policy("cpu", name) for name in names])) == names
     assert here.fake.calls.count(POLICIES) == 2
 
 
@@ -154,7 +154,7 @@ def test_a_group_that_was_created_goes_by_its_name():
         candidates = await cloud.group_candidates()
         made = await cloud.create_group(candidates[0].new)
         here.fake.policies = [policy("cpu", here.created(made.id))]
-        assert await cloud.own_scaling() == {made.id: ("scaling policy cpu (SIMPLE)",)}
+        assert await cloud.scaling_policies() == {made.id: ("scaling policy cpu (SIMPLE)",)}
 
     here.play(story)
 
@@ -170,7 +170,7 @@ def test_a_refusal_names_the_right_that_is_missing(call):
         ):
             here.fake.errors = [(call, code)]
             with pytest.raises(CloudError) as refused:
-                await here.connect().own_scaling()
+                await here.connect().scaling_policies()
             assert str(refused.value).endswith(words)
             assert (refused.value.cause == "Permission") == (code == "UnauthorizedOperation")
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from kubetide.clouds.aws.groups import Asg
-from kubetide.clouds.common.own_scaling import by_group
+from kubetide.clouds.common.scaling_policies import by_group
 from kubetide.objects.base import Json
 
 _BY_ALARM = frozenset({"SimpleScaling", "StepScaling"})
 
 
-def own_scaling(
+def scaling_policies(
     groups: Mapping[str, Asg], policies: Iterable[Json], actions: Iterable[Json]
 ) -> dict[str, tuple[str, ...]]:
     """Return what changes the sizes of these groups, by name.
@@ -40,8 +40,8 @@ def _actions(groups: Mapping[str, Asg], actions: Iterable[Json]) -> Iterator[tup
         group = groups.get(action.get("AutoScalingGroupName") or "")
         if group is not None and "ScheduledActions" not in group.suspended:
             when = action.get("Recurrence") or action.get("StartTime")
-            told = f" ({when})" if when else ""
-            yield group.name, f"scheduled action {action.get('ScheduledActionName') or '?'}{told}"
+            at = f" ({when})" if when else ""
+            yield group.name, f"scheduled action {action.get('ScheduledActionName') or '?'}{at}"
 
 
 def _acts(policy: Json, group: Asg) -> bool:

@@ -72,17 +72,17 @@ TRACKING = rule("cpu", "TargetTrackingScalingRule", DisableScaleIn=True, TargetV
 PREDICTIVE = rule("days", "PredictiveScalingRule", PredictiveScalingMode="PredictAndScale")
 
 
-async def own_scaling(here, rules=(), alarms=(), tasks=()):
+async def scaling_policies(here, rules=(), alarms=(), tasks=()):
     """Return what a new provider says of these rules, alarms and tasks of the region."""
     here.fake.rules, here.fake.alarms, here.fake.tasks = list(rules), list(alarms), list(tasks)
-    return await here.connect().own_scaling()
+    return await here.connect().scaling_policies()
 
 
 def found(rules=(), alarms=(), tasks=(), **web):
     """Return what changes the sizes of two groups; ``web`` is what one of them has besides the rest."""
     here = Alibaba().with_groups()
     here.fake.groups["asg-web"] = web
-    return here.play(own_scaling, rules, alarms, tasks)
+    return here.play(scaling_policies, rules, alarms, tasks)
 
 
 def test_groups_without_any_are_left_out():
@@ -200,7 +200,7 @@ def test_all_pages_count_and_groups_are_ordered(count, pages):
         cloud = here.connect()
         await cloud.refresh()
         assert not {RULES, ALARMS, TASKS} & set(here.fake.calls)
-        assert list((await cloud.own_scaling()).items()) == [
+        assert list((await cloud.scaling_policies()).items()) == [
             ("asg-system", ("scheduled task night (Daily 1)",)),
             ("asg-web", ("alarm high (scaling rule add-0)", "scaling rule cpu (TargetTrackingScalingRule)")),
         ]
@@ -218,7 +218,7 @@ def test_a_group_that_was_created_goes_by_its_name():
         candidates = await cloud.group_candidates()
         made = await cloud.create_group(candidates[0].new)
         here.fake.tasks = [task("night", ScalingGroupId=here.created(made.id))]
-        assert await cloud.own_scaling() == {made.id: ("scheduled task night (Daily 1)",)}
+        assert await cloud.scaling_policies() == {made.id: ("scheduled task night (Daily 1)",)}
 
     Alibaba().with_pattern().play(story)
 
@@ -234,7 +234,7 @@ def test_a_refusal_names_the_right_that_is_missing(call):
         ):
             here.fake.errors = [(call, code, status)]
             with pytest.raises(CloudError) as refused:
-                await here.connect().own_scaling()
+                await here.connect().scaling_policies()
             assert str(refused.value) == f"{code}: {code} {words}"
             assert (refused.value.cause == "Permission") == (status == 403)
 

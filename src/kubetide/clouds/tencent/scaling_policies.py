@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubetide.clouds.common.entries import Entries
-from kubetide.clouds.common.own_scaling import by_group
+from kubetide.clouds.common.scaling_policies import by_group
 from kubetide.clouds.common.times import is_past
 from kubetide.clouds.tencent.model import Group, ScalingPolicy, ScheduledAction
 from kubetide.units.time import Instant
 
 
-def own_scaling(
+def scaling_policies(
     groups: Mapping[str, Group],
     policies: Entries[ScalingPolicy],
     actions: Entries[ScheduledAction],

@@ -14,22 +14,22 @@ _MOST_NAMES = 3
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the groups with scaling policies, alarms or schedules of the cloud."""
     for group in snapshot.groups:
-        own = snapshot.own_scaling.get(group.id, ())
+        own = snapshot.scaling_policies.get(group.id, ())
         if own:
             yield Finding(
-                check="cloud-scaling",
+                check="scaling-policies",
                 severity="critical",
                 object=f"node group {group.id}",
                 seen=f"the cloud changes its size, too: {listed(own, _MOST_NAMES)}",
                 why="two that set one size undo each other's work, and the cloud ends machines without draining them",
                 fix="delete or disable that at the cloud; the node loop sets the size by what pods ask for",
             )
-    if snapshot.own_scaling_error:
+    if snapshot.scaling_policies_error:
         yield Finding(
-            check="cloud-scaling",
+            check="scaling-policies",
             severity="info",
             object="node groups",
-            seen=f"whether the cloud changes their sizes by itself is not known: {snapshot.own_scaling_error}",
+            seen=f"whether the cloud changes their sizes by itself is not known: {snapshot.scaling_policies_error}",
             why="a scaling policy of the cloud and the node loop undo each other's work",
             fix="allow this program to read them, or see at the cloud that there are none",
         )

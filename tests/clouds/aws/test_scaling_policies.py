@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubetide.clouds.aws.groups import read_group
-from kubetide.clouds.aws.own_scaling import own_scaling
+from kubetide.clouds.aws.scaling_policies import scaling_policies
 
 ALARM = [{"AlarmName": "cpu"}]
 
@@ -25,7 +25,7 @@ def predictive(mode):
 
 def found(*policies, actions=(), suspended=()):
     groups = {"g": group("g", *suspended), "other": group("other")}
-    return own_scaling(groups, policies, actions)
+    return scaling_policies(groups, policies, actions)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Final
 
 from kubetide.clouds.alibaba.model import Alarm, ScalingGroup, ScalingRule, ScheduledTask
 from kubetide.clouds.common.entries import Entries
-from kubetide.clouds.common.own_scaling import by_group
+from kubetide.clouds.common.scaling_policies import by_group
 from kubetide.clouds.common.times import is_past
 from kubetide.units.time import Instant
 
@@ -25,7 +25,7 @@ _Found = tuple[str, str, str]
 """A process, the id of the group that it changes, and what does."""
 
 
-def own_scaling(
+def scaling_policies(
     groups: Mapping[str, ScalingGroup],
     rules: Entries[ScalingRule],
     alarms: Entries[Alarm],
