@@ -59,7 +59,7 @@ def put(state, kind, body):
 
 def looked(state):
     found = NewPods(state)
-    found.look()
+    found.update()
     return found.requests
 
 
@@ -137,13 +137,13 @@ def test_it_changes_with_the_recommendation_and_is_the_same_mapping_else():
     """Who compares it can see at once that nothing has changed."""
     state = web_state(vpa("Initial"))
     found = NewPods(state)
-    found.look()
+    found.update()
     first = found.requests
-    found.look()
+    found.update()
     assert found.requests is first
     state.put_vpa(("default", "web"), vpa("Initial", cpu="700m"))
-    found.look()
+    found.update()
     assert found.requests == {"uid-web-1": {"main": {"cpu": "700m", "memory": "500Mi"}}}
     state.put_vpa(("default", "web"), None)
-    found.look()
+    found.update()
     assert found.requests == {}

@@ -7,7 +7,7 @@ and buys another for the pod that comes back larger.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kubetide.objects.base import Quantities
 from kubetide.objects.limit_range import LimitRange
@@ -22,8 +22,6 @@ from kubetide.vertical.resources.capping import running_containers
 
 Requests = dict[str, Quantities]
 """By container."""
-
-_NONE: Final[Requests] = {}
 
 
 class _Known(NamedTuple):
@@ -44,14 +42,14 @@ class NewPods:
         self.requests: Mapping[str, Requests] = {}
         """Of the controllers of which a VPA sets any; the same mapping while nothing changes."""
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Bring ``requests`` up to date."""
         state, known, before = self._state, {}, self._known
         namespaces = state.vpas.namespaces
         for (_, namespace, _), template in state.templates.items():
             if namespace not in namespaces:
                 continue
-            found = self._look_at(namespace, template, before.get(template.owner.uid))
+            found = self._of_controller(namespace, template, before.get(template.owner.uid))
             if found is not None:
                 known[template.owner.uid] = found
         self._known = known
@@ -59,7 +57,9 @@ class NewPods:
         if requests != self.requests:
             self.requests = requests
 
-    def _look_at(self, namespace: str, made: ControllerTemplate, before: _Known | None) -> _Known | None:
+    def _of_controller(
+        self, namespace: str, made: ControllerTemplate, before: _Known | None
+    ) -> _Known | None:
         state, template = self._state, made.template
         meta = ObjectMeta(
             name=f"{made.owner.name}-",
@@ -83,7 +83,7 @@ def _requests(state: State, pod: Pod, vpa: VerticalPodAutoscaler) -> Requests:
         running = running_containers(pod)
         containers = list(new_containers(running, vpa, state.bounds(pod.metadata.namespace), state.settings))
     except (QuantityError, BoostError):
-        return _NONE
+        return {}
     return {
         one.name: {name: str(amount) for name, amount in sorted(one.resources.requests.items())}
         for one in containers

@@ -175,7 +175,7 @@ class AdmissionController(BaseLoop):
 
     def _announce_new_pods(self) -> None:
         if self._board is not None and self._board.asks_new_pods:
-            self._new_pods.look()
+            self._new_pods.update()
             self._board.new_pods = self._new_pods.requests
 
     def _tell_answer(self, answer: Answer) -> None:
