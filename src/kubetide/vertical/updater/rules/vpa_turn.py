@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from kubetide.objects.meta import Key, key_of
 from kubetide.objects.pod import Pod
@@ -16,12 +16,8 @@ from kubetide.objects.vpa import (
 from kubetide.units.quantity import QuantityError
 from kubetide.units.time import Instant, after, seconds
 from kubetide.vertical.resources.boost import BoostError, expired_boosts, has_boost, is_boosted
-from kubetide.vertical.resources.capping import Capped, running_containers
-from kubetide.vertical.resources.pod_resources import (
-    ContainerResources,
-    empty_annotations,
-    recommended_resources,
-)
+from kubetide.vertical.resources.capping import running_containers
+from kubetide.vertical.resources.pod_resources import empty_annotations
 from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.updater import events
 from kubetide.vertical.updater.decision import Command, Evict, Outcome, Resize
@@ -40,7 +36,6 @@ from kubetide.vertical.updater.rules.permits import beyond_most, is_open
 from kubetide.vertical.updater.rules.priority import (
     Candidate,
     Priority,
-    capped_for,
     change_text,
     has_quick_oom,
     meets_requirements,
@@ -48,6 +43,7 @@ from kubetide.vertical.updater.rules.priority import (
     requirements_text,
     why_not,
 )
+from kubetide.vertical.updater.rules.recommendations import Recommendations
 from kubetide.vertical.updater.rules.turn import OutOfTime, Turn
 from kubetide.vertical.updater.rules.unboost import resize_marks, resize_patches
 from kubetide.vertical.updater.rules.windows import WindowsError
@@ -74,7 +70,7 @@ class VpaTurn:
         self.pods = [pod for pod in pods if not self._is_changing(pod)]
         self.counts = turn.counts_of(vpa)
         self.counts.controlled = len(pods)
-        self._capped: dict[Key, Mapping[str, Capped] | None] = {}
+        self._recommendations = Recommendations(vpa, turn.state, self._say)
         self._recommended = recommended_targets(vpa.status.recommendation)
 
     def _say(self, code: str, pod: Key | None = None, detail: str = "") -> None:
@@ -201,7 +197,7 @@ class VpaTurn:
         return decide_in_place(
             pod,
             self.groups.get(uid_of(pod)),
-            None if self._targets(pod) is None else self._recommended,
+            None if self._recommendations.targets(pod) is None else self._recommended,
             self.state.memory,
             self.turn.now,
             mode=self.mode,
@@ -263,7 +259,7 @@ class VpaTurn:
         expired, _ = expired_boosts(pod, self.vpa.spec, due)
         error, patches = "", []
         try:
-            recommended = tuple(self._resources(pod).values())
+            recommended = tuple(self._recommendations.resources(pod).values())
             patches = resize_patches(pod, expired, recommended, is_off=self.mode == OFF)
         except (BoostError, QuantityError) as problem:
             error = str(problem)
@@ -340,27 +336,7 @@ class VpaTurn:
         self._say("UnboostFailed", key_of(pod), error)
         self.counts.failed_resizes.append("UnboostError")
 
-    # ── recommendations ──
-
-    def _targets(self, pod: Pod) -> Mapping[str, Capped] | None:
-        """Return the capped recommendations of the pod's containers, None without any."""
-        key = key_of(pod)
-        if key not in self._capped:
-            self._capped[key] = self._cap(pod)
-        return self._capped[key]
-
-    def _cap(self, pod: Pod) -> Mapping[str, Capped] | None:
-        try:
-            return capped_for(pod, self.vpa, self.state.bounds(pod.metadata.namespace))
-        except QuantityError as error:
-            self._say("BadRecommendation", key_of(pod), str(error))
-            return None
-
-    def _resources(self, pod: Pod) -> dict[str, ContainerResources]:
-        """Return what is recommended for each container, in order; nothing where it cannot be read."""
-        running = running_containers(pod)
-        resources = recommended_resources(running, self.vpa, self.state.bounds(pod.metadata.namespace))
-        return {container.name: one for container, one in zip(running, resources, strict=True)}
+    # ── the queue ──
 
     def _in_order(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods that are to be updated, the most urgent first."""
@@ -368,7 +344,7 @@ class VpaTurn:
         is_open = self._is_open()
         for pod in pods:
             try:
-                candidate = Candidate(pod, running_containers(pod), self._targets(pod) or {})
+                candidate = Candidate(pod, running_containers(pod), self._recommendations.targets(pod) or {})
             except QuantityError as error:
                 self._say("BadRecommendation", key_of(pod), str(error))
                 continue
