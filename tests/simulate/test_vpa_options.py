@@ -188,3 +188,22 @@ def test_no_minute_sees_more_evictions_than_allowed(run):
 
     assert most() >= 6
     assert most(max_evictions_per_minute=2) == 2
+
+
+def test_a_larger_pod_has_its_node_before_the_running_one_is_evicted(run):
+    """Without it pods wait for the boot of a node; with it none does, and all get what is recommended all the same."""
+
+    def played(**flags):
+        one = scenario(
+            deployment("web", "{cpu: 550m, memory: 64Mi}", replicas=6),
+            services=(service(rate=120.0, cpu=0.05),),
+            initial=1,
+            **flags,
+        )
+        return run(one, f"run{len(flags)}")
+
+    upstream, ours = played(), played(provision_before_eviction=True)
+    assert upstream.summary.wait_max_s > 60
+    assert ours.summary.wait_max_s < 10
+    assert len(evictions(ours)) >= 6
+    assert ours.summary.nodes_added <= upstream.summary.nodes_added

@@ -87,6 +87,7 @@ SCALE_UP = {
     "TemplateMissed": "group {subject}: {resource} is {seen} on new node {node}, the template promised {promised} ({source})",
     "GroupNotice": "group {subject}: {why}",
     "IntentDemand": "{subject}: {missing:replica} that {source} wants and that do not exist yet",
+    "ReplacementDemand": "{subject}: {pods:pod} are to be replaced by larger ones, for which their nodes have no capacity",
     "BufferDemand": "CapacityBuffer {subject}: capacity is reserved for {pods:pod}, {missing} of them have none yet",
     "PodsOfRequests": "{pods:pod} without a place consume ProvisioningRequests, and buy nothing themselves",
     "RequestBooked": "ProvisioningRequest {subject}: {why}; capacity for its {pods:pod} is booked until {until}",

@@ -39,7 +39,7 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
-from kubetide.plan.board import Intent, RequestsByController
+from kubetide.plan.board import Intent, Replacement, RequestsByController
 from kubetide.ports.cloud import GroupCandidate, NodeGroup, instance_id
 from kubetide.scheduling import ClusterFacts, Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
@@ -92,6 +92,7 @@ class State:
         self.candidates: tuple[GroupCandidate, ...] = ()
         self.intents: tuple[Intent, ...] = ()
         self.announced_new_pods: RequestsByController = {}
+        self.replacements: tuple[Replacement, ...] = ()
         self.priority_map = PriorityMap()
         self.holds: tuple[str, ...] = ()
         self.draw: Draw = unit_interval
@@ -270,6 +271,8 @@ class State:
             self.intents, self.version = delta.intents, self.version + 1
         if delta.new_pods is not None:
             self.announced_new_pods, self.version = delta.new_pods, self.version + 1
+        if delta.replacements is not None:
+            self.replacements, self.version = delta.replacements, self.version + 1
         if delta.priority_map is not None:
             self.priority_map = delta.priority_map
         self.owners_version += any(changed)

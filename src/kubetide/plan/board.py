@@ -2,8 +2,8 @@
 
 The horizontal loop writes what it wants (intent per workload with a due time); the node loop reads
 it as demand and writes back what can be provided, and when. Who changes new pods says what they will ask
-for. Made by the wiring and handed to the
-controllers; strict drop-in modes leave it off, as upstream's defaults do.
+for, and who evicts pods so that larger ones take their place can first have nodes for these. Made by the wiring
+and handed to the controllers; strict drop-in modes leave it off, as upstream's defaults do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kubetide.objects.base import Quantities
+from kubetide.objects.meta import Key
 from kubetide.units.time import Duration, Instant, hours
 
 ANNOUNCED: Final = hours(1)
@@ -68,6 +69,19 @@ class NodeSize(msgspec.Struct, frozen=True, order=True):
     memory_bytes: int
 
 
+class Replacement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The new pod in the place of a running one that is to be evicted as soon as a node has the capacity for it.
+
+    Attributes:
+        pod, uid: The running pod.
+        requests: What the new pod will ask for, by container; what is not named stays as it is.
+    """
+
+    pod: Key
+    uid: str
+    requests: Mapping[str, Quantities]
+
+
 class Board:
     """Intents by source and workload, and answers by workload; the newest of each holds."""
 
@@ -85,6 +99,12 @@ class Board:
         """Whether somebody reads ``new_pods``; they are not worked out else."""
         self.new_pods: RequestsByController = {}
         """What a VPA gives to new pods, by whoever changes them in this process; a new mapping where any of it changes."""
+        self.replacements: tuple[Replacement, ...] = ()
+        """By whoever evicts pods in this process, the most urgent first."""
+        self.answers_replacements = False
+        """Whether a loop of the process sets ``replacement_waits``, sooner or later."""
+        self.replacement_waits: Mapping[str, str] = {}
+        """By uid of the running pod: what its replacement would wait for; empty where a node has the capacity for it."""
 
     def announce(self, intent: Intent) -> None:
         """Set an intent, replacing the earlier ones of its source for the workload."""

@@ -16,6 +16,7 @@ from kubetide.acting import EventWriter
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor, ending_error
+from kubetide.nodes.controller.board import BoardAnswers
 from kubetide.nodes.controller.changed_reasons import ChangedReasons
 from kubetide.nodes.controller.events import event_of, spam_filter_of
 from kubetide.nodes.controller.figures import figures_of
@@ -38,7 +39,6 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Action, AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
-from kubetide.nodes.facts.new_pods import counts_new_pods
 from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.records.checkpoint import CHECKPOINT_EVERY, checkpoint_of
@@ -49,9 +49,8 @@ from kubetide.nodes.scale_up.pending.pods import old_enough_at
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
-from kubetide.nodes.templates.sizes import node_sizes
 from kubetide.objects.cluster import ObjectReference
-from kubetide.plan.board import Board, Capacity, Workload
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
@@ -104,10 +103,7 @@ class NodesController(BaseLoop):
         check_sources(settings.demand_sources)
         self._clock = clock
         self._recorder = recorder
-        self._board = board
-        if board is not None:
-            board.tells_sizes = True
-            board.asks_new_pods |= counts_new_pods(settings)
+        self._answers = BoardAnswers(board, settings)
         self._state = State(
             replace(
                 settings,
@@ -141,7 +137,6 @@ class NodesController(BaseLoop):
         self._status = StatusMap(cluster, settings)
         self._unchanged = UnchangedTicks(self._state, clock)
         self._read_pods: tuple[str, ...] = ()
-        self._answered: dict[Workload, Capacity] = {}
         self._changed_reasons = ChangedReasons()
         self._ticks = self._since_memory = 0
         self._has_acted = False
@@ -218,7 +213,7 @@ class NodesController(BaseLoop):
         if rested is not None:
             self._since_memory = 1 if has_memory else self._since_memory + 2
             await self._write_documents(rested, now)
-            self._show_sizes()
+            self._answers.show_sizes(self._state)
             self._gatherer.finished()
             return
         phase = 0
@@ -297,8 +292,8 @@ class NodesController(BaseLoop):
         self._has_acted |= request_processed(self._state, result.writes, failed)
         await self._write_documents(result, now)
         if commands.answers is not None:
-            self._answer(commands.answers)
-        self._show_sizes()
+            self._answers.answer(commands.answers, self._state)
+        self._answers.show_sizes(self._state)
         if self._actor.bugs:
             raise self._actor.bugs[0]
         return replace(commands, next_step="scale_up") if result.replan else commands
@@ -307,10 +302,6 @@ class NodesController(BaseLoop):
         if result.status is not None:
             await self._status.write(result.status, now)
         await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
-
-    def _show_sizes(self) -> None:
-        if self._board is not None and self._board.asks_sizes:
-            self._board.sizes = node_sizes(self._state)
 
     async def _act(self, actions: Sequence[Action]) -> Outcomes:
         state = self._state
@@ -350,18 +341,6 @@ class NodesController(BaseLoop):
         everything = replace(everything, memory=as_read_back(self._state.memory))
         self._state.apply(everything, full=True, keys=keys)
         return gathered, False
-
-    def _answer(self, answers: tuple[Capacity, ...]) -> None:
-        if self._board is None:
-            return
-        new = {answer.workload: answer for answer in answers}
-        for workload in self._answered:
-            if workload not in new:
-                self._board.clear_answer(workload)
-        for workload, answer in new.items():
-            if self._answered.get(workload) != answer:
-                self._board.answer(answer)
-        self._answered = new
 
     def _record(
         self,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.buffers.sources import names_replication_controller
+from kubetide.nodes.controller.board import with_announced
 from kubetide.nodes.controller.by_key import ByKey
 from kubetide.nodes.controller.capacity import CapacityGatherer
 from kubetide.nodes.controller.config_maps import ConfigMapReader
@@ -184,16 +185,13 @@ class Gatherer:
         live: dict[str, tuple[Pod, ...]] | None = None,
         priority_map: PriorityMap | None = None,
     ) -> Delta:
-        known, board = self._known, self._board
+        known = self._known
         self._midway = True
         objects = Delta(step=step, gone=Gone()) if self._has_nothing_new() else await self._objects(step)
-        intents = board.intents()
         return replace(
-            objects,
+            with_announced(objects, self._board, known),
             unread=self._unread(),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
-            intents=intents if intents != known.intents else None,
-            new_pods=board.new_pods if board.new_pods != known.announced_new_pods else None,
             priority_map=priority_map if priority_map != known.priority_map else None,
             holds=self._holds(),
             live_pods=live,

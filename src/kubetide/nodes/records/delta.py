@@ -41,7 +41,7 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
-from kubetide.plan.board import Intent, RequestsByController
+from kubetide.plan.board import Intent, Replacement, RequestsByController
 from kubetide.ports.cloud import GroupCandidate, NodeGroup
 from kubetide.units.time import ZERO, Duration
 
@@ -95,6 +95,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         candidates: All groups that the cloud could make, where the loop may ask for them; None when they are as before.
         intents: All intents on the board; None when they are as before.
         new_pods: All requests of new pods on the board; None when they are as before.
+        replacements: All replacements of pods on the board; None when they are as before.
         priority_map: The ConfigMap of the expander ``priority``; None when it is as before, or not in use.
         volumes: Claims, volumes, storage classes and what CSI drivers report; None when they are as before. They
             are read from the first pod with a claim on, and until then pods are placed as if they had none.
@@ -133,6 +134,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     candidates: tuple[GroupCandidate, ...] | None = None
     intents: tuple[Intent, ...] | None = None
     new_pods: RequestsByController | None = None
+    replacements: tuple[Replacement, ...] | None = None
     priority_map: PriorityMap | None = None
     holds: tuple[str, ...] = ()
     elapsed: Duration = ZERO

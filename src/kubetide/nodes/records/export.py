@@ -39,6 +39,7 @@ def export_state(state: State) -> Delta:
         candidates=state.candidates or None,
         intents=state.intents,
         new_pods=state.announced_new_pods or None,
+        replacements=state.replacements or None,
         priority_map=state.priority_map if state.priority_map.found else None,
         holds=state.holds,
         live_pods=dict(state.live_pods) or None,

@@ -40,6 +40,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or state.capacity.requests
         or state.capacity.buffers
         or any(intent.due > now for intent in state.intents)
+        or state.replacements
         or memory.missing_since
         or memory.scale_up_requests
         or memory.unregistered_since

@@ -38,7 +38,10 @@ def encode_outcomes(outcome: Outcome | None) -> bytes:
 
 def encode_result(result: Result | None) -> bytes:
     """Return the events of a loop that has ended; nothing of one that goes on."""
-    return _encoder.encode({} if result is None else {"events": result.events, "skipped": result.skipped})
+    if result is None:
+        return _NOTHING
+    found = {"events": result.events, "skipped": result.skipped}
+    return _encoder.encode(found | ({"replacements": result.replacements} if result.replacements else {}))
 
 
 class Dialogue:

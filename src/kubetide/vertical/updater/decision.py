@@ -10,6 +10,7 @@ import msgspec
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
+from kubetide.plan.board import Replacement
 from kubetide.units.time import Instant
 
 
@@ -129,6 +130,7 @@ class Result(msgspec.Struct):
         events: In the order of the actions that they report.
         skipped: Why the loop did nothing: ``error`` or ``invalid`` for want of the admission controller's lease,
             ``held`` for caches that may not be believed.
+        replacements: Of pods that are evicted once nodes have the capacity, or are being evicted; to be announced.
         next_unboost: When the next start-up boost ends, None if none is waited for.
     """
 
@@ -136,4 +138,5 @@ class Result(msgspec.Struct):
     reasons: list[Reason] = msgspec.field(default_factory=list)
     counts: dict[Key, VpaCounts] = msgspec.field(default_factory=dict)
     skipped: Literal["", "error", "invalid", "held"] = ""
+    replacements: Sequence[Replacement] = ()
     next_unboost: Instant | None = None

@@ -18,7 +18,15 @@ from kubetide.vertical.updater.settings import Settings
 
 
 def _make(parts: Parts, settings: Settings) -> UpdaterController:
-    return UpdaterController(parts.cluster, parts.clock, parts.recorder, settings, caches=parts.caches)
+    return UpdaterController(
+        parts.cluster,
+        parts.clock,
+        parts.recorder,
+        settings,
+        caches=parts.caches,
+        board=parts.board,
+        warn=parts.warn,
+    )
 
 
 def _series(registry: Registry, loop: UpdaterController, clock: Clock) -> Listener:

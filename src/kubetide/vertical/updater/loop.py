@@ -18,6 +18,7 @@ from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
 from kubetide.vertical.updater.rules.controlled import controlled_pods, is_live
 from kubetide.vertical.updater.rules.groups import uid_of
 from kubetide.vertical.updater.rules.late_changes import take_late
+from kubetide.vertical.updater.rules.provisioning import announced
 from kubetide.vertical.updater.rules.turn import OutOfTime, Turn
 from kubetide.vertical.updater.rules.vpa_turn import VpaTurn
 from kubetide.vertical.updater.state import State
@@ -58,6 +59,7 @@ def deciding(state: State, now: Instant, result: Result | None = None) -> Loop:
     state.memory.keep_only(map(uid_of, live), ("/".join(key_of(pod)) for pod in live), now)
     turns = _in_turn(list(controlled_pods(state, turn.say)), state.memory.served)
     state.memory.served = None
+    is_whole = True
     try:
         looked = 0
         for vpa, pods in turns:
@@ -68,8 +70,10 @@ def deciding(state: State, now: Instant, result: Result | None = None) -> Loop:
                 yield Pause()
         state.memory.refused = []
     except OutOfTime:
+        is_whole = False
         state.memory.served = turn.served
         state.memory.note_refused(turn.refused)
+    turn.result.replacements = announced(turn.replacements, state, is_whole=is_whole)
     return turn.result
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kubetide.objects.meta import Key
+from kubetide.plan.board import Replacement
 from kubetide.units.time import Duration, Instant, after, between, hours, minutes
 
 _A_MINUTE = minutes(1)
@@ -65,6 +66,7 @@ class Memory(msgspec.Struct):
         evictions, resizes: The two rate limits.
         recent: Evictions of the last minute, time and namespace, where they are limited.
         served: The last VPA whose pods were changed in a loop that ran out of time; None after a whole loop.
+        replacements: What was announced after the last loop.
         refused: UIDs of pods whose change was refused in such loops, the last ones last; none after a whole loop.
     """
 
@@ -75,6 +77,7 @@ class Memory(msgspec.Struct):
     recent: list[tuple[Instant, str]] = msgspec.field(default_factory=list)
     served: Key | None = None
     refused: list[str] = msgspec.field(default_factory=list)
+    replacements: tuple[Replacement, ...] = ()
 
     def note_refused(self, uids: Iterable[str]) -> None:
         """Put pods behind all others of their VPA: where the rate limit ends each loop they must not keep the others."""

@@ -40,6 +40,7 @@ _SENTENCES: Final = {
     "OutsideUpdateWindow": "now is outside of the windows in which pods may be changed",
     "UpdateWindowsUnreadable": "the annotation vertical.kubetide.io/update-windows cannot be read, so pods are not changed: {detail}",
     "EvictionsLimited": "evictions of the last minute: {detail}; the pod waits for a later loop",
+    "CapacityAwaited": "it is evicted once a node has the capacity for the larger pod in its place: {detail}",
     "EvictionRequirementsNotMet": "the VPA's evictionRequirements are not met: {detail}",
     "Evicted": "the pod was evicted",
     "EvictionFailed": "the eviction failed: {detail}",

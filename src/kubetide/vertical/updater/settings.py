@@ -13,7 +13,7 @@ from kubetide.vertical.updater.rules.windows import WindowsError, read_windows
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Each field down to ``gates`` is the flag of the same name; windows and most evictions are our own.
+    """Each field down to ``gates`` is the flag of the same name; windows, most evictions and provisioning are our own.
 
     Attributes:
         updater_interval: Time between two loops, and how long one may take.
@@ -33,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True):
             empty is always. Pods that were killed for their memory do not wait for a window.
         max_evictions_per_minute, max_namespace_evictions_per_minute: Most evictions within any minute, of all VPAs and
             of those in one namespace; 0 limits nothing. What is beyond waits for a later loop.
+        provision_before_eviction: A pod whose replacement will ask for more is evicted only once a node has the capacity for
+            that; the node loop of the same process looks for it, or buys it. Without such a loop nothing waits.
         concurrent_cpu_startup_boost_syncs: How many pods get back from their start-up boost at once.
         vpa_object_namespace, ignored_vpa_object_namespaces: Which VPA objects count.
         address, kube_api_qps, kube_api_burst: As upstream's.
@@ -59,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True):
     update_windows: str = ""
     max_evictions_per_minute: int = 0
     max_namespace_evictions_per_minute: int = 0
+    provision_before_eviction: bool = False
     concurrent_cpu_startup_boost_syncs: int = 1
     vpa_object_namespace: str = ""
     ignored_vpa_object_namespaces: tuple[str, ...] = ()

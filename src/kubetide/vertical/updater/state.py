@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -48,6 +48,8 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         holds: Why nothing may be changed (a cache too old ...), as sentences; always the whole list.
         boosts_only: Whether this loop only ends start-up boosts.
         late: Changes for whose answers earlier loops waited no longer; always the whole list.
+        replacement_waits: By uid of a running pod, what its replacement would wait for, empty where a node has the capacity
+            for it; None where no node loop looks for it, or nobody asks. Always the whole mapping.
         limit_ranges, gone_limit_ranges: LimitRange objects that are new, changed or deleted.
         workloads, gone_workloads: Controllers of pods, likewise.
     """
@@ -66,6 +68,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     holds: Sequence[str] = ()
     boosts_only: bool = False
     late: Sequence[LateChange] = ()
+    replacement_waits: Mapping[str, str] | None = None
     memory: Memory | None = None
 
 
@@ -82,6 +85,7 @@ class State:
         self.holds: tuple[str, ...] = ()
         self.boosts_only = False
         self.late: tuple[LateChange, ...] = ()
+        self.replacement_waits: Mapping[str, str] | None = None
         self.memory = Memory()
         self._limit_ranges: dict[Key, LimitRange] = {}
         self._bounds: dict[str, NamespaceBounds] = {}
@@ -116,6 +120,7 @@ class State:
         self.lease, self.lease_error = delta.lease, delta.lease_error
         self.holds, self.boosts_only = tuple(delta.holds), delta.boosts_only
         self.late = tuple(delta.late)
+        self.replacement_waits = delta.replacement_waits
         if delta.memory is not None:
             # A copy: whoever holds the delta keeps it as it was.
             self.memory = msgspec.convert(msgspec.to_builtins(delta.memory), Memory)
@@ -142,5 +147,6 @@ class State:
             holds=self.holds,
             boosts_only=self.boosts_only,
             late=self.late,
+            replacement_waits=self.replacement_waits,
             memory=msgspec.convert(msgspec.to_builtins(self.memory), Memory),
         )

@@ -28,6 +28,7 @@ from kubetide.nodes.facts.template_pods import with_default_requests, with_host_
 from kubetide.nodes.facts.tpu import without_tpu_requests
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
+from kubetide.nodes.scale_up.pending.replacements import REPLACEMENTS, replacement_pods
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec
@@ -102,6 +103,12 @@ def buffer_pods(state: State, now: Instant) -> list[Asked]:
         for pod in placeholders(state)
         if not is_expendable(pod, cutoff)
     ]
+
+
+def pods_to_replace(state: State, now: Instant) -> list[Asked]:
+    """Return the larger pods that are to take the place of running ones and would not fit there."""
+    del now
+    return [Asked(without_tpu_requests(pod), REPLACEMENTS, virtual=True) for pod in replacement_pods(state)]
 
 
 def intended_pods(state: State, now: Instant) -> list[Asked]:
@@ -212,11 +219,12 @@ SOURCES: dict[str, Source] = {
     INJECTED: proactive_pods,
     BUFFERS: buffer_pods,
     "drain": drained_pods,
+    REPLACEMENTS: pods_to_replace,
     "intents": intended_pods,
 }
 """By name; all but ``intents`` are always asked, and answer where their flags say so."""
 
-_ALWAYS = ("pending", INJECTED, BUFFERS, "drain")
+_ALWAYS = ("pending", INJECTED, BUFFERS, "drain", REPLACEMENTS)
 
 
 def check_sources(names: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop
 from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.units.time import ZERO, Duration, Instant, after, milliseconds, minutes, seconds
@@ -35,6 +36,11 @@ from kubetide.watching import Caches, Informer, holds_of
 
 LOOP = "updater"
 
+NO_NODE_LOOP = (
+    "updater: --provision-before-eviction needs the loop nodes in the same process; "
+    "without it pods are evicted whether or not a node has the capacity for their replacements"
+)
+
 _RESYNC = minutes(10)
 """How long the end of start-up boosts waits for a change of a pod."""
 _LOOK = seconds(5)
@@ -56,11 +62,15 @@ class UpdaterController(BaseLoop):
         settings: Settings,
         *,
         caches: Caches,
+        board: Board | None = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
         Args:
             caches: Shared with other loops; the process updates them.
+            board: Where larger replacements of pods are announced, and capacity for them is answered.
+            warn: Takes a sentence that a person must see.
         """
         super().__init__()
         self._clock, self._recorder = clock, recorder
@@ -70,6 +80,7 @@ class UpdaterController(BaseLoop):
         events = EventWriter(cluster, clock, COMPONENT)
         self._actor = Actor(cluster, clock, events, uid_of=self._uid_of)
         self._gatherer.pods.on_change(self._heard)
+        self._board, self._warn, self._has_warned = board or Board(), warn, False
         self._boosted = True
         self._unboost_at, self._looked_at = Instant(0), Instant(0)
         self._tick, self._whole = 0, False
@@ -136,13 +147,17 @@ class UpdaterController(BaseLoop):
     async def tick(self) -> None:
         """Gather, decide, act and record once."""
         self.result = await self._play(boosts_only=False)
+        self._board.replacements = tuple(self.result.replacements)
 
     async def _play(self, *, boosts_only: bool) -> Result:
         self.steps.begin()
         self.ended, self.ends_boosts = None, boosts_only
         # Only whole loops take outcomes in: they look at all pods, of which one may be answered and not yet seen.
         late = self._actor.late(unanswered_only=boosts_only)
-        delta = await self._gatherer.gather(self._state, late, boosts_only=boosts_only)
+        waits = None if boosts_only else self._replacement_waits()
+        delta = await self._gatherer.gather(
+            self._state, late, replacement_waits=waits, boosts_only=boosts_only
+        )
         now = self._clock.now()
         self._state.apply(delta)
         self.steps.done("ListPods")
@@ -171,6 +186,17 @@ class UpdaterController(BaseLoop):
             self._record(now, 0, gathered, None, None, result, full=full)
         await self._tell(result, told)
         return result
+
+    def _replacement_waits(self) -> Mapping[str, str] | None:
+        """Return what the node loop says of the replacements that were announced; None where evictions do not wait for it."""
+        if not self._state.settings.provision_before_eviction:
+            return None
+        if self._board.answers_replacements:
+            return dict(self._board.replacement_waits)
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn(NO_NODE_LOOP)
+        return None
 
     async def _tell(self, result: Result, told: int) -> int:
         """Write the events that are new; return how many have been written."""

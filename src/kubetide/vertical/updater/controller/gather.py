@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,9 +63,14 @@ class Gatherer:
             await informer.answered()
 
     async def gather(
-        self, state: State, late: Sequence[LateChange] = (), *, boosts_only: bool = False
+        self,
+        state: State,
+        late: Sequence[LateChange] = (),
+        *,
+        replacement_waits: Mapping[str, str] | None = None,
+        boosts_only: bool = False,
     ) -> Delta:
-        """Return what has changed, with the late changes; nothing but this reads the caches."""
+        """Return what has changed, with the late changes and what the board says; nothing but this reads the caches."""
         pods, vpas = self._pod_feed.drain(), self._vpa_feed.drain()
         ranges = self._range_feed.drain()
         workloads, gone = self._drain_workloads()
@@ -90,6 +95,7 @@ class Gatherer:
             holds=tuple(self._holds(self.pods)),
             boosts_only=boosts_only,
             late=late,
+            replacement_waits=replacement_waits,
         )
 
     def _drain_workloads(self) -> tuple[list[WorkloadView], list[WorkloadKey]]:

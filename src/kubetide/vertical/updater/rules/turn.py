@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kubetide.objects.meta import Key, key_of
 from kubetide.objects.vpa import VerticalPodAutoscaler
+from kubetide.plan.board import Replacement
 from kubetide.units.time import Instant
 from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.updater import reasons
@@ -25,6 +26,7 @@ class Turn:
         served: The last VPA whose pods it was about to change.
         refused: UIDs of pods whose change was refused, or not answered.
         changing: By UID, pods whose change counts as made although the caches do not show it.
+        replacements: Of pods that wait for capacity, or are being evicted as there is capacity.
         not_resized: UIDs of pods whose resize has failed since the last loop.
     """
 
@@ -36,6 +38,7 @@ class Turn:
     served: Key | None = None
     refused: list[str] = field(default_factory=list)
     changing: dict[str, LateChange] = field(default_factory=dict)
+    replacements: list[Replacement] = field(default_factory=list)
     not_resized: set[str] = field(default_factory=set)
 
     def counts_of(self, vpa: VerticalPodAutoscaler) -> VpaCounts:

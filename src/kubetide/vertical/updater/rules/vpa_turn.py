@@ -43,6 +43,11 @@ from kubetide.vertical.updater.rules.priority import (
     requirements_text,
     why_not,
 )
+from kubetide.vertical.updater.rules.provisioning import (
+    NOT_LOOKED,
+    replacement_of,
+    with_capacity_first,
+)
 from kubetide.vertical.updater.rules.recommendations import Recommendations
 from kubetide.vertical.updater.rules.turn import OutOfTime, Turn
 from kubetide.vertical.updater.rules.unboost import resize_marks, resize_patches
@@ -132,8 +137,8 @@ class VpaTurn:
         return "" if group.has_budget() else "NoBudget"
 
     def _evict_all(self, pods: Iterable[Pod]) -> Dialogue:
-        for pod in pods:
-            if not self._can_evict(pod) or not self._within_limits(pod):
+        for pod in with_capacity_first(pods, self.state):
+            if not self._can_evict(pod) or not self._within_limits(pod) or self._waits_for_capacity(pod):
                 continue
             due = self._due(pod, resize=False)
             outcome = yield Evict(key_of(pod), pod.metadata.uid, self.key, due)
@@ -163,6 +168,19 @@ class VpaTurn:
         if beyond:
             self._say("EvictionsLimited", key_of(pod), beyond)
         return not beyond
+
+    def _waits_for_capacity(self, pod: Pod) -> bool:
+        """Return whether no node has the capacity for the pod's larger replacement; it uses the budget, as it goes next."""
+        waits = self.state.replacement_waits
+        replacement = None if waits is None else replacement_of(pod, self._recommendations)
+        if waits is None or replacement is None:
+            return False
+        self.turn.replacements.append(replacement)
+        why = waits.get(replacement.uid, NOT_LOOKED)
+        if why:
+            self._say("CapacityAwaited", key_of(pod), why)
+            self.groups[uid_of(pod)].evicted += 1
+        return bool(why)
 
     def _is_lower(self, candidate: Candidate) -> bool:
         """Return whether also what the pod would get is lower than what its node could not hold."""

@@ -1,0 +1,95 @@
+"""Larger pods that are to take the place of running ones: these are evicted once nodes have the capacity.
+
+Most fit where the running pod is once it has left; for the others a place is looked for as for pods that wait. Cluster
+Autoscaler does not know of them; nobody announces them unless the VPA updater is asked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubetide.nodes.facts.new_pods import as_new
+from kubetide.nodes.facts.pods import is_daemon_set_pod, without_node
+from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.state import State
+from kubetide.objects.base import Quantities
+from kubetide.objects.meta import Key
+from kubetide.objects.pod import Container, Pod
+from kubetide.plan.board import Replacement
+from kubetide.scheduling import classify
+
+REPLACEMENTS: Final = "replacements"
+
+
+def replaced_pods(state: State) -> Iterator[tuple[Replacement, Pod]]:
+    """Yield what is announced of pods that still run, each with its pod.
+
+    Pods for which no node is ever bought are left out: they are evicted as if nobody asked.
+    """
+    cutoff = state.settings.expendable_pods_priority_cutoff
+    for one in state.replacements:
+        pod = state.pods.get(one.pod)
+        if (
+            pod is not None
+            and pod.metadata.uid == one.uid
+            and pod.metadata.deletion_timestamp is None
+            and pod.spec.node_name in state.nodes
+            and not is_expendable(pod, cutoff)
+        ):
+            yield one, pod
+
+
+def replacement_pods(state: State) -> list[Pod]:
+    """Return the new pods that would not fit where the running ones are; a DaemonSet's can go nowhere else."""
+    fits = fitting_in_place(state)
+    return [
+        _new_pod(state, one, pod)
+        for one, pod in replaced_pods(state)
+        if one.uid not in fits and not is_daemon_set_pod(pod)
+    ]
+
+
+def fitting_in_place(state: State) -> frozenset[str]:
+    """Return the uids of the running pods whose replacements fit on their nodes, all of them together."""
+    snapshot, found = state.snapshot, set()
+    snapshot.fork()
+    try:
+        for one, pod in replaced_pods(state):
+            node, new = pod.spec.node_name, _new_pod(state, one, pod)
+            snapshot.remove_pod(one.pod)
+            fits = snapshot.fits(classify(new), node)
+            if fits:
+                found.add(one.uid)
+            snapshot.add_pod(new if fits else pod, node, key=one.pod)
+    finally:
+        snapshot.revert()
+    return frozenset(found)
+
+
+def key_of_replacement(one: Replacement) -> Key:
+    """Return the key that stands for the new pod."""
+    namespace, name = one.pod
+    return namespace, f"{name}-replacement"
+
+
+def _new_pod(state: State, one: Replacement, pod: Pod) -> Pod:
+    """Return the pod that takes the place of a running one: with its claims, but for those that were made for it alone."""
+    _, name = key_of_replacement(one)
+    meta = replace(pod.metadata, name=name, uid="", creation_timestamp=None)
+    volumes = tuple(volume for volume in pod.spec.volumes or () if volume.ephemeral is None)
+    containers = tuple(
+        _with_requests(container, one.requests.get(container.name, {}))
+        for container in pod.spec.containers or ()
+    )
+    spec = replace(pod.spec, containers=containers, volumes=volumes or None)
+    return as_new(without_node(replace(pod, metadata=meta, spec=spec)), state.memory.new_pods)
+
+
+def _with_requests(container: Container, requests: Quantities) -> Container:
+    resources = container.resources
+    return replace(
+        container, resources=replace(resources, requests={**(resources.requests or {}), **requests})
+    )
