@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,9 @@ from tests.nodes.frozen import group, node, pod, replica_set
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.quiet import is_quiet
 from kubetide.nodes.scale_up.reporting.answers import replacement_waits
+from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.plan.board import Replacement
+from kubetide.testing import builders
 from kubetide.units.time import minutes
 
 
@@ -23,6 +26,13 @@ class World(frozen.World):
     def after_step(self, commands, outcomes):
         if commands.answers is not None:
             self.waits = replacement_waits(self.state)
+
+
+def budget(name, *, allowed):
+    extra = {"status": {"disruptionsAllowed": allowed}}
+    return msgspec.convert(
+        builders.pdb(name, {"app": "web"}, namespace="default", extra=extra), PodDisruptionBudget
+    )
 
 
 def larger(name, cpu="2", uid=""):
@@ -100,6 +110,17 @@ def test_a_daemon_sets_pod_may_run_on_its_node_only():
     world = world_of(agent, pod("other", cpu="3", node="n1"))
     assert not world.increases(replacements=(larger("agent"),))
     assert world.waits == {"uid-agent": "its node has not the capacity"}
+
+
+def test_nothing_is_held_for_a_pod_that_may_not_be_evicted():
+    """Of two pods the budget allows one to go: for that a node is bought, the other one waits for the budget."""
+    running = pod("web-0", cpu="2", node="n1"), pod("web-1", cpu="2", node="n1")
+    world = world_of(*running, pdbs=(budget("web", allowed=1),))
+    both = (larger("web-0", "3"), larger("web-1", "3"))
+    assert world.increases(replacements=both) == {"g": 1}
+    assert world.waits["uid-web-1"] == "PodDisruptionBudget default/web allows no eviction of it now"
+    held = world_of(*running, pdbs=(budget("web", allowed=0),))
+    assert not held.increases(replacements=both)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ Autoscaler does not know of them; nobody announces them unless the VPA updater i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from kubetide.nodes.facts.new_pods import as_new
 from kubetide.nodes.facts.pods import is_daemon_set_pod, without_node
 from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.state import State
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import Key
@@ -24,12 +25,28 @@ from kubetide.scheduling import classify
 REPLACEMENTS: Final = "replacements"
 
 
-def replaced_pods(state: State) -> Iterator[tuple[Replacement, Pod]]:
-    """Yield what is announced of pods that still run, each with its pod.
+class Replaced(NamedTuple):
+    """A running pod that is to be replaced by a larger one.
+
+    Attributes:
+        announced: What stands on the board.
+        budget: The PodDisruptionBudget that allows no eviction of it now; None where none refuses.
+    """
+
+    announced: Replacement
+    pod: Pod
+    budget: Key | None
+
+
+def replaced_pods(state: State) -> Iterator[Replaced]:
+    """Yield the running pods that are to be replaced.
 
     Pods for which no node is ever bought are left out: they are evicted as if nobody asked.
     """
+    if not state.replacements:
+        return
     cutoff = state.settings.expendable_pods_priority_cutoff
+    allowances = Allowances.of(state.pdbs)
     for one in state.replacements:
         pod = state.pods.get(one.pod)
         if (
@@ -39,16 +56,22 @@ def replaced_pods(state: State) -> Iterator[tuple[Replacement, Pod]]:
             and pod.spec.node_name in state.nodes
             and not is_expendable(pod, cutoff)
         ):
-            yield one, pod
+            budget = allowances.refusing(pod)
+            if budget is None:
+                allowances.take([pod])
+            yield Replaced(one, pod, budget)
 
 
 def replacement_pods(state: State) -> list[Pod]:
-    """Return the new pods that would not fit where the running ones are; a DaemonSet's can go nowhere else."""
+    """Return the new pods that would not fit where the running ones are.
+
+    Nothing is held for pods that cannot be evicted anyway; a DaemonSet's pods can go nowhere else.
+    """
     fits = fitting_in_place(state)
     return [
-        _new_pod(state, one, pod)
-        for one, pod in replaced_pods(state)
-        if one.uid not in fits and not is_daemon_set_pod(pod)
+        _new_pod(state, one.announced, one.pod)
+        for one in replaced_pods(state)
+        if one.announced.uid not in fits and one.budget is None and not is_daemon_set_pod(one.pod)
     ]
 
 
@@ -57,7 +80,9 @@ def fitting_in_place(state: State) -> frozenset[str]:
     snapshot, found = state.snapshot, set()
     snapshot.fork()
     try:
-        for one, pod in replaced_pods(state):
+        for one, pod, budget in replaced_pods(state):
+            if budget is not None:
+                continue
             node, new = pod.spec.node_name, _new_pod(state, one, pod)
             snapshot.remove_pod(one.pod)
             fits = snapshot.fits(classify(new), node)

@@ -66,9 +66,11 @@ def replacement_waits(state: State) -> dict[str, str]:
     placed = {key_of(pod) for pod, _ in tick.demand.placed}
     in_place = fitting_in_place(state)
     waits = {}
-    for one, _ in replaced_pods(state):
+    for one, _, budget in replaced_pods(state):
         key = key_of_replacement(one)
-        if one.uid in in_place:
+        if budget is not None:
+            waits[one.uid] = f"PodDisruptionBudget {'/'.join(budget)} allows no eviction of it now"
+        elif one.uid in in_place:
             waits[one.uid] = ""
         elif key in tick.demand.virtual:
             fits = key in placed and key not in lacking
