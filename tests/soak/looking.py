@@ -14,6 +14,7 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.simulate.world import World
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
+from kubetide.vertical.annotations import observed_containers
 
 LOOK_EVERY = seconds(30)
 MOST_TAINTED = {TO_BE_DELETED: minutes(40), NOMINATION_TAINT: minutes(20)}
@@ -28,12 +29,14 @@ _MOST = 20
 class Looking:
     """Looks at a world until it ends; ``found`` holds what was wrong, a sentence each."""
 
-    def __init__(self, world: World, bounds: dict[str, tuple[int, int]]) -> None:
-        """Take the world and, by Deployment that an HPA scales, its least and most replicas."""
+    def __init__(
+        self, world: World, bounds: dict[str, tuple[int, int]], reviewed: frozenset[str] = frozenset()
+    ) -> None:
+        """Take the world; by Deployment that an HPA scales its least and most replicas; and workloads whose new pods a VPA changes."""
         self.found: list[str] = []
         self.looks = self.bindings = 0
         self._world = world
-        self._bounds = bounds
+        self._bounds, self._reviewed = bounds, reviewed
         self._tainted: dict[tuple[str, str], Instant] = {}
         world.pods.on_change(self._pod_changed)
 
@@ -118,6 +121,7 @@ class Looking:
         self.bindings += 1
         self._check_node(new, node)
         self._check_apart(new, node)
+        self._check_reviewed(new)
 
     def _check_node(self, pod: Pod, node: Node) -> None:
         name, labels = pod.metadata.name, node.metadata.labels or {}
@@ -141,9 +145,19 @@ class Looking:
             if same and (other.metadata.labels or {}).get("app") == mine and not is_finished(other):
                 self._wrong(f"pod {pod.metadata.name} is beside {other.metadata.name}")
 
+    def _check_reviewed(self, pod: Pod) -> None:
+        """A pod that is made while the admission loop runs has been reviewed by it."""
+        app = (pod.metadata.labels or {}).get("app")
+        if self.looks > 20 and app in self._reviewed and not observed_containers(pod.metadata.annotations):
+            self._wrong(f"pod {pod.metadata.name} was not reviewed")
+
 
 def _requests(pod: Pod, resource: str) -> int:
-    return sum(_amount(one.resources.requests, resource) for one in pod.spec.containers or ())
+    """Return what the kubelet has given a pod's containers; a resize that it has put off does not count yet."""
+    given = {one.name: one.allocated_resources for one in pod.status.container_statuses or ()}
+    return sum(
+        _amount(given.get(one.name) or one.resources.requests, resource) for one in pod.spec.containers or ()
+    )
 
 
 def _amount(quantities: Any, resource: str) -> int:

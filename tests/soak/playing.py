@@ -13,6 +13,7 @@ from tests.soak.looking import Looking
 from tests.soak.meddling import Meddler, meddling_of
 from tests.soak.restarting import RESTARTING, Restarter
 from tests.soak.scenarios import Json, load_of, may_create, scenario_of
+from tests.soak.vertical import has_vpas, reviewed, with_vpas
 
 from kubetide.ports.clock import Clock
 from kubetide.runtime.recording.record_writer import RecordWriter
@@ -63,6 +64,8 @@ def play(seed: int, minutes: int, *, replays: bool) -> Played:
         given["flags"]["expander"] = "priority,least-waste"
     if "groups to be created" in meddling_of(seed):
         given |= may_create(given)
+    if has_vpas(seed):
+        given |= with_vpas(given, seed)
     tracebacks = _Tracebacks()
     logger = logging.getLogger("kubetide")
     logger.addHandler(tracebacks)
@@ -97,7 +100,7 @@ def _played(path: Path, given: Json, seed: int) -> Played:
     async def main(clock: Clock) -> None:
         writer.start()
         world = World(scenario, clock, base=path.parent, end=end, seed=seed, recorder=writer)
-        looking = Looking(world, _bounds(given))
+        looking = Looking(world, _bounds(given), reviewed(given))
         meddler = Meddler(world, seed)
         restarter = Restarter(world, seed, tuple(one for one in meddling_of(seed) if one in RESTARTING))
         tasks = [asyncio.ensure_future(one.run()) for one in (looking, meddler)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
@@ -13,6 +15,7 @@ from tests.soak import playing
 from tests.soak.meddling import MEDDLING, meddling_of
 from tests.soak.playing import play
 from tests.soak.scenarios import FAULTS, scenario_of
+from tests.soak.vertical import MODES, has_vpas, with_vpas
 
 from kubetide.scheduling.filters.in_use import filters_in_use
 
@@ -40,6 +43,9 @@ def test_the_seeds_meet_everything():
     assert {fault["kind"] for world in worlds for fault in world["faults"]} == set(FAULTS)
     assert len({world["flags"]["expander"] for world in worlds}) == 6
     assert {one for seed in SEEDS for one in meddling_of(seed)} == set(MEDDLING)
+    vertical = [with_vpas(world, seed) for seed, world in zip(SEEDS, worlds, strict=True) if has_vpas(seed)]
+    modes = {json.loads(one)["spec"]["updatePolicy"]["updateMode"] for one in _vpas(vertical)}
+    assert modes == set(MODES)
     for word in (
         "StatefulSet",
         "DaemonSet",
@@ -58,6 +64,10 @@ def test_the_seeds_meet_everything():
     ):
         assert word in text, word
     assert scenario_of(1000, MINUTES) == worlds[0]
+
+
+def _vpas(worlds):
+    return [one for world in worlds for one in world["manifests"] if "VerticalPodAutoscaler" in one]
 
 
 @pytest.mark.slow
