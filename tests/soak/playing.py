@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tests.soak.looking import Looking
 from tests.soak.meddling import Meddler, meddling_of
 from tests.soak.restarting import RESTARTING, Restarter
-from tests.soak.scenarios import Json, load_of, may_create, scenario_of
+from tests.soak.scenarios import Json, load_of, may_create, scenario_of, with_options
 from tests.soak.vertical import has_vpas, reviewed, with_vpas
 
 from kubetide.ports.clock import Clock
@@ -66,6 +66,7 @@ def play(seed: int, minutes: int, *, replays: bool) -> Played:
         given |= may_create(given)
     if has_vpas(seed):
         given |= with_vpas(given, seed)
+    given |= with_options(given, seed)
     tracebacks = _Tracebacks()
     logger = logging.getLogger("kubetide")
     logger.addHandler(tracebacks)

@@ -77,6 +77,30 @@ def may_create(given: Json) -> Json:
     return {"nodeGroups": smaller, "newGroups": new, "flags": {**given["flags"], **flags}}
 
 
+def with_options(given: Json, seed: int) -> Json:
+    """Return what of the scenario is other where the node loop has options beyond upstream; none in half of the worlds."""
+    draw = Draw(seed * 59 + 29)
+    if draw.chance(0.5):
+        return {}
+    drawn: Json = {
+        "consolidation-enabled": draw.chance(0.7),
+        "consolidation-budgets": draw.one_of(("nodes=10%", "nodes=100%", "nodes=1")),
+        "consolidation-expected-stay": draw.one_of(("30m", "4h")),
+        "steer-pods-to-fuller-nodes": draw.chance(0.5),
+        "remember-demand": draw.one_of(("0s", "30m")),
+        "buy-back-price": draw.one_of(("2m", "15m")),
+        "stock-out-memory": draw.one_of(("0s", "10m")),
+        "prompt-scale-up": draw.chance(0.5),
+        "balance-scale-down": draw.chance(0.3),
+        "recover-scale-ups": draw.chance(0.3),
+        "salvo-scale-up": draw.chance(0.3),
+        "parallel-scale-up": draw.chance(0.3),
+        "max-nodes-total": draw.one_of((0, 0, 12)),
+        "demand-sources": draw.one_of(("pending", "pending,intents")),
+    }
+    return {"flags": {**given["flags"], **drawn}}
+
+
 def _groups(draw: Draw) -> list[Json]:
     groups = []
     for at in range(draw.between(2, 5)):
