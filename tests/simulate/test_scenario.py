@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-from pathlib import Path
-
 import pytest
-import yaml
+from tests.simulate.scenario_files import DEPLOYMENT, GOOD, REMOVED, refused, written
 
-from kubetide.embedded.load.traces import TraceError
 from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.scenarios.build import services_of
 from kubetide.simulate.scenarios.scenario import (
-    Scenario,
     ScenarioError,
     load_scenario,
     parse_range,
@@ -22,67 +17,6 @@ from kubetide.simulate.scenarios.scenario import (
 )
 from kubetide.simulate.world import World
 from kubetide.units.time import Instant, parse_duration, seconds
-
-DEPLOYMENT = """apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-spec:
-  replicas: 1
-  selector:
-    matchLabels: {app: web}
-  template:
-    metadata:
-      labels: {app: web}
-    spec:
-      containers:
-      - name: main
-        image: web
-        resources:
-          requests: {cpu: 100m}
-"""
-
-GOOD = {
-    "name": "small",
-    "duration": "10m",
-    "instanceTypes": {"big": {"cpu": 4, "memory": "16Gi"}},
-    "nodeGroups": [
-        {"name": "one", "instanceType": "big", "min": 1, "max": 3, "taints": [{"key": "a"}]},
-        {"name": "two", "instanceType": "m5.large", "max": 3},
-    ],
-    "services": [
-        {
-            "deployment": "web",
-            "cpuSecondsPerRequest": 0.01,
-            "load": {"daily": {"low": 1, "peak": 2, "burst": {"at": "12:00", "height": 2}}},
-        }
-    ],
-    "externalMetrics": [
-        {"metric": "queue_messages_ready", "labels": {"queue": "a"}, "load": {"daily": {"low": 1, "peak": 2}}}
-    ],
-    "flags": {"scan-interval": "10s"},
-    "faults": [{"kind": "stock-out", "group": "one", "start": "1m", "end": "2m"}],
-    "manifests": [DEPLOYMENT],
-}
-
-REMOVED = object()
-
-
-def written(folder: Path, changes: dict[str, object]) -> Path:
-    """Write the good scenario with values put at paths such as ``nodeGroups.0.min``."""
-    value = copy.deepcopy(GOOD)
-    for path, new in changes.items():
-        *way, last = (int(part) if part.isdigit() else part for part in path.split("/"))
-        at = value
-        for part in way:
-            at = at.setdefault(part, {}) if isinstance(at, dict) else at[part]
-        if new is REMOVED:
-            del at[last]
-        else:
-            at[last] = new
-    file = folder / "scenario.yaml"
-    file.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
-    return file
 
 
 def test_series_of_an_external_metric_are_reported_apart(tmp_path):
@@ -114,12 +48,6 @@ def test_external_metrics_come_from_their_loads(tmp_path):
     assert since == seconds(30)
     assert len(set(values)) == 3
     assert values == pytest.approx([100_000, 100_000, 1_000_000], rel=0.3)
-
-
-def refused(path: Path, **kwargs: Path) -> list[str]:
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, **kwargs)
-    return str(caught.value).splitlines()
 
 
 def test_the_good_one_is_read(tmp_path):
@@ -396,51 +324,6 @@ def test_a_missing_file_is_reported(tmp_path):
         load_scenario(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("replicas:", "replicaz:", ["spec.replicaz", "replicas"]),
-        ("100m", "many", ["requests", "many"]),
-        ("kind: Deployment", "kind: Deploymant", ["Deploymant", "Deployment"]),
-        ("name: web\nspec", "nam: web\nspec", ["metadata"]),
-    ],
-)
-def test_a_malformed_manifest_is_reported_with_its_line_in_the_scenario(tmp_path, old, new, words):
-    """A mistake in a manifest names entry, file, the line in that file, object and field."""
-    text = DEPLOYMENT.replace(old, new)
-    block = "".join(f"    {line}\n" for line in text.splitlines())
-    path = written(tmp_path, {"manifests": REMOVED})
-    path.write_text(f"{path.read_text()}manifests:\n  - |\n{block}")
-    line = refused(path)[0]
-    assert line.startswith(f"manifests[0]: {path}:")
-    for word in words:
-        assert word in line
-    number = int(line.removeprefix(f"manifests[0]: {path}:").split(":")[0])
-    named = path.read_text().splitlines()[number - 1]
-    assert named.strip().split(":")[0].lstrip("- ") in new + " requests metadata"
-
-
-def test_more_pods_than_a_run_can_hold_are_refused(tmp_path):
-    """A slip in a number of replicas is named before it fills the memory."""
-    path = written(tmp_path, {"manifests": REMOVED})
-    block = "".join(
-        f"    {line}\n" for line in DEPLOYMENT.replace("replicas: 1", "replicas: 2147483647").splitlines()
-    )
-    path.write_text(f"{path.read_text()}manifests:\n  - |\n{block}")
-    problem = "Deployment default/web: replicas: 2147483647 pods, and one object may have 1000000 in a run; lower it"
-    assert any(line.endswith(problem) for line in refused(path))
-
-
-def test_a_manifest_file_that_is_missing_or_no_text_is_reported(tmp_path):
-    """A path under manifests is named with what is wrong with it."""
-    (line,) = refused(written(tmp_path, {"manifests": ["gone.yaml"]}))
-    assert "manifests[0]" in line
-    assert "gone.yaml: cannot be read: No such file" in line
-    (tmp_path / "binary.yaml").write_bytes(b"\xff")
-    (line,) = refused(written(tmp_path, {"manifests": ["binary.yaml"]}))
-    assert "binary.yaml: not UTF-8 text" in line
-
-
 def test_a_trace_named_takes_the_place_of_the_load(tmp_path):
     """--trace drives the first service, whatever it had; a file that is not there is reported."""
     trace = tmp_path / "mine.csv"
@@ -452,37 +335,6 @@ def test_a_trace_named_takes_the_place_of_the_load(tmp_path):
     assert line == f"--trace: there is no file {tmp_path / 'gone.csv'}; check the path"
     (line,) = refused(written(tmp_path, {"services": []}), trace=trace)
     assert "add a service" in line
-
-
-def start_world(scenario: Scenario, base: Path) -> None:
-    async def main(clock):
-        end = Instant(start_of(scenario) + parse_duration(scenario.duration))
-        World(scenario, clock, base=base, end=end, seed=1, recorder=NullRecorder())
-
-    run_virtual(main, start=start_of(scenario))
-
-
-TRACE_MISTAKES = [
-    (["0,1", "60,1", "180,1"], "t.csv:3: 1 missing between"),
-    (["0,1", "60,1", "30,1"], "t.csv:3: time .* does not come after"),
-    (["0,1", "60,-1"], "t.csv:2: -1 is negative"),
-    (["0,1", "60,nan"], "t.csv:2: nan is not a finite number"),
-    (["0,1", "60,1e300"], "t.csv:2: 1e300 is more than 1e\\+12"),
-    (["0,1", "60,x"], "t.csv:2: 'x' is not a number"),
-    (["0,1", "60,1"], "t.csv: covers .* shorten the run"),
-    (["time;v", "0;1", "60;1"], "t.csv:3: columns parted by semicolons; write `time,value`"),
-    (["0\t1", "60\t1"], "t.csv:2: columns parted by tabs; write `time,value`"),
-    ([], "t.csv: empty"),
-]
-
-
-@pytest.mark.parametrize(("lines", "message"), TRACE_MISTAKES)
-def test_a_bad_trace_stops_the_run_before_it_begins(tmp_path, lines, message):
-    """A trace with a gap, out of order, negative, not a number or too short is reported with file and line."""
-    (tmp_path / "t.csv").write_text("\n".join(lines))
-    scenario = load_scenario(written(tmp_path, {"services/0/load": {"trace": "t.csv"}}))
-    with pytest.raises(TraceError, match=message):
-        start_world(scenario, tmp_path)
 
 
 def test_ranges_and_times_of_day_are_read():

@@ -94,7 +94,7 @@ def manifests_in(
     """Return the objects of one entry of ``manifests``.
 
     Args:
-        entry: YAML text, or a path beside the scenario (one line).
+        entry: YAML text, JSON, or a path beside the scenario (one line that is no JSON object).
         field: Where the entry stands, for messages.
         base: The folder that paths start from.
         within: File and line that the text is a block of, for messages that count lines there.
@@ -104,7 +104,7 @@ def manifests_in(
     Raises: ScenarioError, a line for each problem.
     """
     text, source = entry, field
-    if "\n" not in entry:
+    if "\n" not in entry and not entry.startswith("{"):
         path = base / entry
         source = str(path)
         try:
