@@ -13,7 +13,7 @@ from aiohttp import web
 from tests.cluster.answering import answering
 from tests.conformance import horizontal
 from tests.conformance.cases import Selection, case_files, selected_cases
-from tests.conformance.horizontal import World
+from tests.conformance.horizontal_world import World
 
 from kubetide.cluster import Connection, HttpCluster, HttpCustomMetrics, HttpExternalMetrics, HttpMetrics
 from kubetide.ports.errors import MetricsError
