@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from asyncio.subprocess import PIPE
+from pathlib import Path
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.runtime.configuration.config import make_config, read_file
 from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import seconds
+from kubetide.vertical.admission.settings import Settings as AdmissionSettings
 
 
 def of_kind(objects, kind):
@@ -79,12 +81,26 @@ def test_a_release_that_acts_has_a_standby(rendered, tmp_path):
 
 
 def test_a_release_that_answers_reviews_has_no_standby(rendered):
-    """One that waits for its Lease listens to none, but the webhook's Service would send it every other one."""
+    """One that waits for its Lease shows a certificate that nobody trusts, but the webhook's Service would send it every other one."""
     objects = rendered(ACT, "--set=config.controllers={recommender,updater,admission}")
     service = next(one for one in objects if one["metadata"]["name"] == "vpa-webhook")
     deployment = of_kind(objects, "Deployment")["spec"]
     assert service["spec"]["selector"].items() <= deployment["template"]["metadata"]["labels"].items()
     assert deployment["replicas"] == 1
+
+
+def test_with_a_secret_of_certificates_it_has(rendered):
+    """Then each replica answers; the files stand where the flags expect them."""
+    loops = "--set=config.controllers={recommender,updater,admission}"
+    objects = rendered(ACT, loops, "--set=webhook.certificateSecret=vpa-tls-certs")
+    deployment = of_kind(objects, "Deployment")["spec"]
+    assert deployment["replicas"] == 2
+    pod = deployment["template"]["spec"]
+    [volume] = [one["name"] for one in pod["volumes"] if one.get("secret") == {"secretName": "vpa-tls-certs"}]
+    mounts = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"] if one["name"] == volume}
+    flags = AdmissionSettings()
+    files = (flags.client_ca_file, flags.tls_cert_file, flags.tls_private_key)
+    assert {str(Path(one).parent) for one in files} == mounts
 
 
 def test_settings_arrive_as_they_were_said(rendered, tmp_path):

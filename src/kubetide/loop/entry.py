@@ -99,6 +99,8 @@ class LoopEntry(Generic[S]):
             Raises PluginNotUsable.
         roles: What it asks of the API server.
         lease: The name of the Lease whose holder alone acts; empty for a loop whose replicas all act.
+        stands_by: Whether, by its settings, a replica that waits for its Lease runs it already: it answers others, and writes
+            nothing meanwhile.
         series: Adds the loop's series; returns what is called with its records. None for a loop without any.
         explainers: What can be asked about.
         adds: The sentence that it adds to answers of another loop, by their kind.
@@ -120,6 +122,7 @@ class LoopEntry(Generic[S]):
     plugins: Callable[[S], Sequence[Plugin]] = lambda _: ()
     roles: tuple[Role, ...] = ()
     lease: str = "kubetide"
+    stands_by: Callable[[S], bool] = lambda _: False
     series: Callable[[Registry, Any, Clock], Listener] | None = None
     explainers: tuple[Explainer, ...] = ()
     adds: Mapping[str, Sentence] = field(default_factory=lambda: MappingProxyType({}))

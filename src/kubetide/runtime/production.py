@@ -228,13 +228,16 @@ class _Process:
                     tasks.create_task(notifier.run())
                 for elector in electors.values():
                     tasks.create_task(elector.run())
-                for lease, elector in electors.items():
-                    await self._until_leading(lease, elector, clock)
-                service.begin()
-                if owners is not None:
-                    tasks.create_task(owners.run())
-                    await owners.known()
-                await service.run()
+
+                async def until_leading() -> None:
+                    for lease, elector in electors.items():
+                        await self._until_leading(lease, elector, clock)
+                    service.begin()
+                    if owners is not None:
+                        tasks.create_task(owners.run())
+                        await owners.known()
+
+                await service.run(until_leading)
         except* LeaseLost as lost:
             raise lost.exceptions[0] from None
 

@@ -7,13 +7,13 @@ every write. The service itself decides nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from kubetide.explain.records import Recorder
-from kubetide.loop import Loop, Owners, Parts, Sources, loop_entries
-from kubetide.loop.wiring import wire
+from kubetide.loop import Loop, LoopEntry, Owners, Parts, Sources, loop_entries
+from kubetide.loop.wiring import RunningLoop, wire
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.explain.debugging_snapshot import debugging_snapshot, failed_snapshot
 from kubetide.nodes.reasons import NO_GROUPS
@@ -125,7 +125,9 @@ class Service:
             expander=connected_expander(config.loops.of(NodesSettings)),
         )
         self._entries = tuple(loop_entries(config.run.controllers))
+        self._settings = config.loops
         self._loops = wire(self._entries, parts, config.loops)
+        self._running: list[RunningLoop] = []
         self._failing_ticks = {entry.name: FailingTicks(entry.name) for entry, _, _ in self._loops}
         self._listening, self._registry = listening, registry
         show_holds(registry, self._loops)
@@ -141,33 +143,56 @@ class Service:
         if self._started is not None:
             return
         self._started = self._clock.now()
-        for entry, loop, _ in self._loops:
+        self._show_series(one for one in self._loops if one not in self._running)
+
+    def _show_series(self, loops: Iterable[RunningLoop]) -> None:
+        for entry, loop, _ in loops:
             if entry.series is not None:
                 self._listening.listen(entry.name, entry.series(self._registry, loop, self._clock))
 
-    async def run(self) -> None:
-        """Run the loops until cancelled."""
-        self.begin()
+    async def run(self, until_leading: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Run the loops until cancelled.
+
+        Args:
+            until_leading: Returns once this process may act. Until then only loops run that answer others meanwhile.
+        """
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._caches.run())
-                for one in self._loops:
-                    tasks.create_task(one.runner.run())
+                if until_leading is not None:
+                    standing_by = [one for one in self._loops if self._stands_by(one.entry)]
+                    self._show_series(standing_by)
+                    self._start(standing_by, tasks)
+                    await until_leading()
+                self.begin()
+                self._start([one for one in self._loops if one not in self._running], tasks)
                 tasks.create_task(self._look_after())
         finally:
             # An API server that says nothing must not hold the end up: a lease is still to be let go of.
-            for one in self._loops:
+            for one in self._running:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(to_seconds(_FAREWELL)):
                         await one.loop.close()
 
+    def _stands_by(self, entry: LoopEntry[Any]) -> bool:
+        return entry.stands_by(self._settings.by_name[entry.name])
+
+    def _start(self, loops: Sequence[RunningLoop], tasks: asyncio.TaskGroup) -> None:
+        """Start loops, and with the first ones the caches."""
+        if loops and not self._running:
+            tasks.create_task(self._caches.run())
+        for one in loops:
+            tasks.create_task(one.runner.run())
+        self._running += loops
+
     def not_ready(self) -> str:
         """Return which caches have not synced, or cannot be read for a minute; empty if all are well.
 
-        A run that waits for its turn is ready too: it does all that is asked of it, and a rollout goes on.
+        A run that waits for its turn is ready too, once it answers what it answers meanwhile: it does all that is asked of it,
+        and a rollout goes on.
         """
         if self._started is None:
-            return ""
+            silent = [one.entry.name for one in self._running if one.loop.health.last_tick is None]
+            return f"{', '.join(silent)}: nothing is answered yet" if silent else ""
         waiting = sorted({one.kind.resource for one in self._needed() if not one.has_synced})
         if waiting:
             return f"no first list yet of {', '.join(waiting)}"

@@ -9,6 +9,7 @@ from kubetide.objects.kinds import CRON_JOBS, JOBS, LIMIT_RANGES, REPLICATION_CO
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
 from kubetide.vertical.admission.controller import LOOP, AdmissionController
+from kubetide.vertical.admission.controller.certificates import Given
 from kubetide.vertical.admission.controller.roles import ADMISSION
 from kubetide.vertical.admission.explaining import EXPLAINING
 from kubetide.vertical.admission.series import AdmissionSeries
@@ -49,5 +50,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     roles=(ADMISSION,),
     # All replicas answer; the lease that the updater looks at is no lock.
     lease="",
+    # Whose certificates the API server trusts answers, whoever holds the Lease.
+    stands_by=lambda settings: Given(settings).exist(),
     optional_kinds=(LIMIT_RANGES, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
 )
