@@ -32,11 +32,12 @@ from kubetide.runtime.guard import Advice, guarded_cluster
 from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.serving import make_connector
 from kubetide.testing import builders
-from kubetide.units.time import milliseconds
+from kubetide.units.time import after, hours, milliseconds, seconds
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.admission.state import State
+from kubetide.vertical.controller.lease import renew_lease
 from kubetide.watching import Caches
 
 HOME = {"namespace": "default"}
@@ -146,6 +147,52 @@ def test_a_webhook_that_somebody_deletes_is_written_anew():
     assert problem.endswith(
         "somebody has deleted the webhook configuration vpa-webhook-config; it is written anew"
     )
+
+
+def test_a_webhook_that_leads_elsewhere_is_written_anew_once_nobody_answers_there():
+    """So upstream's program that is started once more, and then uninstalled, leaves no pod unchanged for good."""
+    problems = []
+
+    async def story(world):
+        async def lead(url):
+            path = "/webhooks/0/clientConfig/url"
+            patch = [{"op": "replace", "path": path, "value": url}]
+            await world.cluster.patch(MUTATING_WEBHOOKS, "vpa-webhook-config", patch, patch_type="json")
+
+        async def url():
+            found = await world.cluster.get(MUTATING_WEBHOOKS, "vpa-webhook-config")
+            return found.webhooks[0].client_config.url
+
+        async def renewed_as_of(now):
+            where = "vpa-admission-controller", "kube-system"
+            await renew_lease(world.cluster, *where, identity="upstream", every=seconds(10), now=now)
+
+        async def told_once():
+            return len(problems) == 1
+
+        async def told_twice():
+            return len(problems) == 2
+
+        await world.until(world.registered)
+        ours, theirs = await url(), "https://127.0.0.1:1"
+        later = after(world.clock.now(), hours(1))
+        await renewed_as_of(later)
+        await lead(theirs)
+        await renewed_as_of(later)
+        await world.until(told_once)
+        await renewed_as_of(later)
+        await world.clock.sleep(milliseconds(700))
+        kept = await url()
+        await renewed_as_of(NOW)
+        await world.until(told_twice)
+        return kept == theirs and await url() == ours
+
+    settings = msgspec.structs.replace(HERE, status_lease_update_interval=milliseconds(300))
+    assert bench(story, settings, on_problem=problems.append)
+    assert [problem.split(": ")[1] for problem in problems] == [
+        "somebody has changed the webhook configuration vpa-webhook-config",
+        "the webhook configuration vpa-webhook-config leads elsewhere, where nobody renews the lease; it is written anew",
+    ]
 
 
 def test_a_new_pod_gets_what_is_recommended():

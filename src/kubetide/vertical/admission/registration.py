@@ -63,6 +63,20 @@ def bundle_patch(bundle: bytes) -> list[Json]:
     return [{"op": "add", "path": path, "value": base64.b64encode(bundle).decode()}]
 
 
+def leads_to_same_server(found: Json, written: Json, *, compare_bundle: bool) -> bool:
+    """Return whether one configuration has a webhook of the other's address, and on request of its CA bundle."""
+    fields = ("url", "caBundle") if compare_bundle else ("url",)
+
+    def server(config: Json) -> Json:
+        service = config.get("service") or {}
+        return {name: config.get(name) for name in fields} | {
+            "at": (service.get("namespace"), service.get("name"))
+        }
+
+    ours = server(written["webhooks"][0]["clientConfig"])
+    return any(server(one.get("clientConfig") or {}) == ours for one in found.get("webhooks") or ())
+
+
 def read_labels(text: str) -> dict[str, str]:
     """Return the labels of ``--webhook-labels``. Raises: ValueError."""
     labels = {}

@@ -10,7 +10,14 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import LEASES
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound
-from kubetide.units.time import Duration, Instant, format_rfc3339_micro, to_seconds
+from kubetide.units.time import (
+    Duration,
+    Instant,
+    TimeFormatError,
+    format_rfc3339_micro,
+    parse_rfc3339,
+    to_seconds,
+)
 
 PROGRAM: Final = "vpa-admission-controller"
 
@@ -30,6 +37,15 @@ def own_namespace() -> str:
 def own_name() -> str:
     """Return the name of the pod or machine, ``$HOSTNAME``; that of the program where there is none."""
     return os.environ.get("HOSTNAME") or PROGRAM
+
+
+async def is_renewed(cluster: Cluster, name: str, namespace: str, *, after: Instant) -> bool:
+    """Return whether the lease was renewed since then; it is made without a renewal."""
+    try:
+        lease = await cluster.get(LEASES, name, namespace=namespace)
+        return parse_rfc3339(lease.spec.renew_time or "") > after
+    except (NotFound, TimeFormatError):
+        return False
 
 
 async def renew_lease(

@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from kubetide.loop import Answers, BaseLoop
-from kubetide.objects.base import Json
-from kubetide.objects.kinds import MUTATING_WEBHOOKS
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, Forbidden, NotFound, Withheld
+from kubetide.ports.errors import ApiError, Withheld
 from kubetide.serving import Listener
-from kubetide.units.time import Duration, minutes
+from kubetide.units.time import Duration, before, minutes
 from kubetide.vertical.admission.controller.certificates import (
     CertificateError,
     Certificates,
@@ -26,18 +24,18 @@ from kubetide.vertical.admission.controller.certificates import (
 )
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.controller.state_keeper import StateKeeper
+from kubetide.vertical.admission.controller.webhook import Webhook
 from kubetide.vertical.admission.decide import Answer
 from kubetide.vertical.admission.new_pods import NewPods
 from kubetide.vertical.admission.registration import (
     IN_PROCESS,
-    NAME,
-    bundle_patch,
     read_labels,
     webhook_configuration,
 )
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.controller.lease import (
     PROGRAM,
+    is_renewed,
     lease_namespace,
     own_name,
     own_namespace,
@@ -48,6 +46,8 @@ from kubetide.watching import Caches
 LOOP = "admission"
 
 _SCALES_EVERY = minutes(1)
+_FRESH = 2
+"""So many intervals after its last renewal nobody renews the lease any more."""
 
 
 class AdmissionController(BaseLoop):
@@ -89,6 +89,8 @@ class AdmissionController(BaseLoop):
         self.state = self._keeper.state
         self._board, self._new_pods = board, NewPods(self.state)
         self._on_problem, self._told = on_problem, set[str]()
+        self._failed = set[str]()
+        """What was told since the last tick without a failure."""
         self.handler = ReviewHandler(self.state, clock, on_problem=self._tell_answer)
         self._certificates = certificates
         self._host, self._answers = host, answers
@@ -97,7 +99,7 @@ class AdmissionController(BaseLoop):
         self._listener: Listener | None = None
         self._context = None if answers is not None else server_context(settings)
         self._pems: Pems | None = None
-        self._registered: bytes | None = None
+        self._webhook = Webhook(cluster, self._another_answers, lambda said: on_problem(f"admission: {said}"))
         self._scales_at: int = 0
         self.listening = asyncio.Event()
         """Set while reviews are answered."""
@@ -123,14 +125,18 @@ class AdmissionController(BaseLoop):
 
     async def tick(self) -> None:
         """Maintain listener, certificates, webhook and lease. Raises: CertificateError, OSError."""
+        failures = self.failures
         await self._read_scales()
         if not self.listening.is_set():
             await self._listen()
         await self._try(self._renew)
         # The updater evicts pods while the lease is fresh: they must come back through the webhook.
-        if await self._try(self._register):
+        if await self._try(self._keep_webhook) and self._is_asked():
             await self._try(self._renew_lease)
             self._announce_new_pods()
+        if self._failed and self.failures == failures:
+            self._failed.clear()
+            self._on_problem("admission: certificates, webhook configuration and lease are renewed again")
 
     async def _try(self, step: Callable[[], Awaitable[None]]) -> bool:
         """Return whether a step came to its end; what it fails by is counted, and the next tick tries it again."""
@@ -141,7 +147,9 @@ class AdmissionController(BaseLoop):
         except (ApiError, CertificateError) as error:
             self.failures += 1
             self.last_failure = str(error)
-            self._tell(f"admission: {error}")
+            if self.last_failure not in self._failed:
+                self._failed.add(self.last_failure)
+                self._on_problem(f"admission: {error}")
             return False
         return True
 
@@ -173,6 +181,10 @@ class AdmissionController(BaseLoop):
             self._listener = listener
         self.listening.set()
 
+    def _is_asked(self) -> bool:
+        """Return whether reviews come to this process, as far as it knows."""
+        return self._webhook.leads_here or not self._settings.register_webhook
+
     def _announce_new_pods(self) -> None:
         if self._board is not None and self._board.asks_new_pods:
             self._new_pods.update()
@@ -198,9 +210,9 @@ class AdmissionController(BaseLoop):
         if pems == self._pems:
             return
         check(pems)
-        if self._settings.register_webhook and self._registered is not None:
-            # Clients trust the new authority before the first certificate of it is shown.
-            await self._write_bundle(pems.bundle)
+        # Clients trust the new authority before the first certificate of it is shown.
+        if self._pems is None or pems.bundle != self._pems.bundle:
+            await self._webhook.write_bundle(pems.bundle)
         self._use(pems)
 
     def _use(self, pems: Pems) -> None:
@@ -208,36 +220,19 @@ class AdmissionController(BaseLoop):
         load(self._context, pems)
         self._pems = pems
 
-    async def _register(self) -> None:
-        """Write the webhook configuration once, over whatever was there, and again when somebody has deleted it."""
-        if not self._settings.register_webhook or await self._is_registered():
+    async def _keep_webhook(self) -> None:
+        """Write the webhook configuration once, over whatever was there, and again where somebody has taken it away."""
+        in_process = self._answers is not None
+        if not self._settings.register_webhook or (in_process and self._webhook.is_written):
             return
         bundle, labels = b"" if self._pems is None else self._pems.bundle, self._webhook_labels()
-        if self._answers is not None:
+        if in_process:
             body = webhook_configuration(self._settings, bundle, "", 443, labels)
             body["webhooks"][0]["clientConfig"] = {"url": IN_PROCESS}
         else:
             body = webhook_configuration(self._settings, bundle, own_namespace(), self.port, labels)
-        try:
-            await self._cluster.create(MUTATING_WEBHOOKS, body)
-        except AlreadyExists:
-            await self._write_over(body)
-        self._registered = bundle
-
-    async def _is_registered(self) -> bool:
-        """Return whether the configuration that was written is there: to uninstall upstream is to delete the one of this name."""
-        if self._registered is None or self._answers is not None:
-            return self._registered is not None
-        try:
-            await self._cluster.get(MUTATING_WEBHOOKS, NAME)
-        except NotFound:
-            self._tell(
-                f"admission: somebody has deleted the webhook configuration {NAME}; it is written anew"
-            )
-            return False
-        except Forbidden:
-            pass  # with an older role nobody can tell
-        return True
+        # Bundles of certificates that somebody else makes may be somebody else's, too, as cert-manager's.
+        await self._webhook.keep(body, compare_bundle=isinstance(self._certificates, Made))
 
     def _webhook_labels(self) -> dict[str, str]:
         """Return the labels of the webhook; none where they cannot be read, as with upstream."""
@@ -247,24 +242,12 @@ class AdmissionController(BaseLoop):
             self._tell(f"admission: the webhook is registered without labels: {error}")
             return {}
 
-    async def _write_over(self, body: Json) -> None:
-        """Change the configuration that is there; upstream deletes it and creates it, and its roles grant no more."""
-        patch: Json = {"metadata": body["metadata"], "webhooks": body["webhooks"]}
-        try:
-            await self._cluster.patch(MUTATING_WEBHOOKS, NAME, patch)
-        except Forbidden:
-            await self._cluster.delete(MUTATING_WEBHOOKS, NAME)
-            await self._cluster.create(MUTATING_WEBHOOKS, body)
-
-    async def _write_bundle(self, bundle: bytes) -> None:
-        if bundle == self._registered:
-            return
-        try:
-            await self._cluster.patch(MUTATING_WEBHOOKS, NAME, bundle_patch(bundle), patch_type="json")
-        except (NotFound, Forbidden):
-            self._registered = None  # somebody has deleted it, or it may not be patched: it is written anew
-        else:
-            self._registered = bundle
+    async def _another_answers(self) -> bool:
+        """Return whether the lease is fresh: another renews it, or this process did a moment ago."""
+        settings = self._settings
+        home = lease_namespace(settings.status_lease_namespace)
+        long_ago = before(self._clock.now(), Duration(_FRESH * settings.status_lease_update_interval))
+        return await is_renewed(self._cluster, settings.status_lease_name, home, after=long_ago)
 
     async def _renew_lease(self) -> None:
         """Say that pods are answered for; the updater waits for it."""
