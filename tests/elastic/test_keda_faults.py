@@ -152,12 +152,49 @@ def test_the_connection_to_a_server_that_nobody_names_is_closed():
             await cluster.patch(SCALED_OBJECTS, "worker", {"spec": spec}, namespace="default")
             await clock.sleep(seconds(0.2))
             await loop.tick()
-            external = loop.servers.of(loop.state.sources["default", "worker"].triggers[0])
-            assert external.addresses == {other}
+            assert loop.servers.addresses == {other}
             await cluster.delete(SCALED_OBJECTS, "worker", namespace="default")
             await clock.sleep(seconds(0.2))
             await loop.tick()
-            assert external.addresses == frozenset()
+            assert loop.servers.addresses == frozenset()
+
+    run_real(run)
+
+
+@pytest.mark.slow
+def test_a_server_that_hangs_is_left_alone():
+    """A hundred objects of it would make all others late: after a few questions none is asked for a while, by neither loop."""
+
+    class Hanging(QueueScaler):
+        questions = 0
+
+        async def check(self, context):
+            self.questions += 1
+            await asyncio.Event().wait()
+
+    hanging = Hanging(lambda _: 20)
+
+    async def run(clock):
+        async with serving(hanging) as one, serving(QueueScaler(lambda _: 9)) as other:
+            servers = Servers(clock)
+            data = {"list": "orders", "target": "5"}
+            of_one = {"type": "external", "metadata": {"scalerAddress": one, **data}}
+            of_other = {"type": "external", "metadata": {"scalerAddress": other, **data}}
+
+            async def problem(number):
+                found = source(of_one, name=f"worker-{number}")
+                with pytest.raises(MetricsError) as error:
+                    await servers.is_active(found, found.triggers[0])
+                return str(error.value)
+
+            first = await asyncio.gather(*map(problem, range(3)))
+            assert set(first) == {f"the source of metrics at {one} did not answer within 3s"}
+            later = await asyncio.gather(*map(problem, range(100)))
+            assert "did not answer 3 questions in a row; it is asked again within 1m0s" in later[0]
+            assert hanging.questions == 3
+            healthy = source(of_other)
+            assert await servers.is_active(healthy, healthy.triggers[0])
+            await servers.close()
 
     run_real(run)
 
@@ -273,7 +310,7 @@ def test_in_virtual_time_a_server_does_not_answer(trigger):
     async def main(clock):
         servers = Servers(clock)
         with pytest.raises(MetricsError, match="virtual time has no sockets"):
-            await servers.of(given.triggers[0]).is_active(given, given.triggers[0])
+            await servers.is_active(given, given.triggers[0])
         await servers.close()
 
     run_virtual(main, start=START)

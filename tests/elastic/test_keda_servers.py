@@ -152,19 +152,18 @@ def test_a_prometheus_query_is_one_number(answers, more, active, milli):
             found = source({"type": "prometheus", "metadata": data})
             [trigger] = found.triggers
             servers = Servers(clock)
-            server = servers.of(trigger)
             try:
-                assert await server.metric_specs(found, trigger) == (("prometheus", 5000),)
+                assert await servers.metric_specs(found, trigger) == (("prometheus", 5000),)
                 if active is None:
                     with pytest.raises(MetricsError, match=milli):
-                        await server.is_active(found, trigger)
+                        await servers.is_active(found, trigger)
                 else:
-                    assert await server.is_active(found, trigger) is active
+                    assert await servers.is_active(found, trigger) is active
                 if isinstance(milli, str):
                     with pytest.raises(MetricsError, match=milli):
-                        await server.metrics(found, trigger, "prometheus")
+                        await servers.metrics(found, trigger, "prometheus")
                 else:
-                    assert await server.metrics(found, trigger, "prometheus") == [milli]
+                    assert await servers.metrics(found, trigger, "prometheus") == [milli]
             finally:
                 await servers.close()
 

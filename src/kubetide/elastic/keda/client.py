@@ -15,7 +15,8 @@ from kubetide.elastic.keda.sources import Source
 from kubetide.elastic.keda.triggers import LARGEST, Trigger
 from kubetide.ports.errors import MetricsError
 
-_TIMEOUT_S: Final = 3.0
+_TIMEOUT_S: Final = 4.0
+"""Longer than anybody waits: it tells the server when an answer is of no use any more."""
 _GRACE_S: Final = _TIMEOUT_S + 1
 """A channel that is closed lets what was asked before come to its end, so that nobody who waits is cancelled."""
 

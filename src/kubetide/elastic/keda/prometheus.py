@@ -19,7 +19,8 @@ from kubetide.ports.errors import MetricsError
 from kubetide.units.time import seconds
 
 METRIC: Final = "prometheus"
-_PATIENCE: Final = seconds(3)
+_PATIENCE: Final = seconds(4)
+"""Longer than anybody waits."""
 
 
 class PrometheusQueries:
@@ -28,6 +29,11 @@ class PrometheusQueries:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._clients: dict[str, tuple[PrometheusClient, AsyncExitStack]] = {}
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """The servers to which there are connections."""
+        return frozenset(self._clients)
 
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether the value is above the activation threshold. Raises MetricsError."""

@@ -165,14 +165,14 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         return msgspec.structs.replace(answer, replicas=scale.spec.replicas, version=version)
 
     async def _ask_one(self, source: Source, trigger: Trigger) -> TriggerAnswer:
-        server, active = self.servers.of(trigger), False
+        active = False
         problems = []
         try:
-            active = await server.is_active(source, trigger)
+            active = await self.servers.is_active(source, trigger)
         except MetricsError as error:
             problems.append(error)
         try:
-            specs = await server.metric_specs(source, trigger)
+            specs = await self.servers.metric_specs(source, trigger)
             asked = tuple(TriggerMetric(trigger.place, name, target) for name, target in specs)
         except MetricsError as error:
             problems.append(error)
@@ -189,7 +189,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         """Return why metrics have no value; a fallback counts that, too."""
         try:
             for one in asked:
-                await self.servers.of(trigger).metrics(source, trigger, one.name)
+                await self.servers.metrics(source, trigger, one.name)
         except MetricsError as error:
             return [error]
         return []

@@ -105,7 +105,7 @@ class QueueMetrics:
         if asked.target is None:
             raise MetricsError(f"the server at {trigger.address} has not named its metrics yet")
         try:
-            values = await self._servers.of(trigger).metrics(source, trigger, asked.name)
+            values = await self._servers.metrics(source, trigger, asked.name)
         except MetricsError:
             fallback = self._hpas.fallbacks.get(key, {}).get(metric)
             if fallback is None:
