@@ -7,8 +7,9 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +43,7 @@ from kubetide.runtime.configuration.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.handover.tracker import HpaOwners
+from kubetide.runtime.leases import Electors, LeaseThread
 from kubetide.runtime.metric_sources import NamedOpener, NamedSources, load_sources, open_sources
 from kubetide.runtime.notify import Notifier
 from kubetide.runtime.permissions import with_hint
@@ -181,7 +183,11 @@ class _Process:
         registry = Registry()
         recorder = log.recording(self._recorder(f"run on {connection.url}", plugins, registry, stack))
         requests = ClientSeries(registry).of(connection.url)
-        electors = await self._electors(connection, clock, stack, requests)
+        leases: LeaseThread | None = None
+        if run.act and run.leader_elect:
+            leases = LeaseThread(partial(self._electors, connection, requests), clock)
+            await stack.enter_async_context(leases)
+        electors: Electors = {} if leases is None else leases.electors
         show_leases(registry, electors)
         show_process(registry)
         guard: Guard = (
@@ -226,8 +232,8 @@ class _Process:
                 tasks.create_task(plurals.run())
                 if notifier is not None:
                     tasks.create_task(notifier.run())
-                for elector in electors.values():
-                    tasks.create_task(elector.run())
+                if leases is not None:
+                    tasks.create_task(leases.run())
 
                 async def until_leading() -> None:
                     for lease, elector in electors.items():
@@ -322,14 +328,12 @@ class _Process:
             warn=self._log.warn,
         )
 
+    @asynccontextmanager
     async def _electors(
-        self, connection: Connection, clock: Clock, stack: AsyncExitStack, requests: RequestObserver
-    ) -> dict[str, Elector]:
-        """Return who gets each lease, by a client of their own: nobody else's requests hold them up."""
+        self, connection: Connection, requests: RequestObserver, clock: Clock
+    ) -> AsyncIterator[Electors]:
+        """Yield who gets each lease, by a client of their own: nobody else's requests hold them up."""
         run = self._config.run
-        if not (run.act and run.leader_elect):
-            return {}
-        cluster = await stack.enter_async_context(HttpCluster(connection, clock, observer=requests))
         times = LeaseTimes(
             run.leader_elect_lease_duration, run.leader_elect_renew_deadline, run.leader_elect_retry_period
         )
@@ -338,20 +342,21 @@ class _Process:
         before: Fence | None = None
         own = run.leader_elect_resource_name
         leases = dict.fromkeys(own or loop_entry(name).lease for name in sorted(run.controllers))
-        for lease in filter(None, leases):
-            electors[lease] = Elector(
-                cluster,
-                clock,
-                namespace=self._config.loops.of(NodesSettings).namespace,
-                name=lease,
-                identity=identity,
-                component=COMPONENT,
-                times=times,
-                seed=clock.now(),
-                after=before,
-            )
-            before = electors[lease].fence
-        return electors
+        async with HttpCluster(connection, clock, observer=requests) as cluster:
+            for lease in filter(None, leases):
+                electors[lease] = Elector(
+                    cluster,
+                    clock,
+                    namespace=self._config.loops.of(NodesSettings).namespace,
+                    name=lease,
+                    identity=identity,
+                    component=COMPONENT,
+                    times=times,
+                    seed=clock.now(),
+                    after=before,
+                )
+                before = electors[lease].fence
+            yield electors
 
     async def _until_leading(self, lease: str, elector: Elector, clock: Clock) -> None:
         """Wait for a lease, and says who has it or why it cannot be had."""
