@@ -8,7 +8,7 @@ import sys
 import pytest
 from msgspec.structs import replace
 from tests.docs.tables import DOCS
-from tests.nodes.frozen import World, group, pod, template
+from tests.nodes.frozen import World, group, node, pod, template
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.horizontal.options.annotations import read_options
@@ -23,6 +23,7 @@ from kubetide.ports.plugins import PluginNotUsable
 from kubetide.runtime.recording.records import RecordError, read_records
 from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
+from kubetide.units.time import minutes
 
 PAGE = (DOCS / "extending.md").read_text(encoding="utf-8")
 OWN = """
@@ -45,6 +46,10 @@ def headroom(state, now):
     spec = PodSpec(containers=(Container(name="main", resources=requests),))
     made = Pod(metadata=ObjectMeta(name="spare", namespace="kube-system"), spec=spec, status=PodStatus(phase="Pending"))
     return [Asked(made, "headroom", virtual=True)]
+
+
+def from_nine(state, now):
+    return headroom(state, now) if now % 86_400_000_000_000 >= 9 * 3_600_000_000_000 else []
 
 
 number = 7
@@ -137,6 +142,15 @@ def test_a_source_and_an_expander_buy_a_node(packages):
         parse_expanders("wish")
     with pytest.raises(ExpanderError, match=r"No module named 'wish'; install it, or .* PYTHONPATH"):
         parse_expanders("wish:dearest")
+
+
+def test_a_source_is_asked_by_the_clock_alone(packages):
+    """The source asks for a pod from 09:00 on: in a cluster in which nothing else happens it gets its node then."""
+    on = {"demand_sources": ("pending", "own:from_nine")}
+    world = World(
+        groups=[group("g", nodes=["n"])], nodes=[node("n")], pods=[pod("p", cpu="4", node="n")], settings=on
+    )
+    assert [world.increases(at=minutes(at)) for at in (0, 1, 59, 60)] == [{}, {}, {}, {"g": 1}]
 
 
 def test_an_expander_that_leaves_no_group_is_named(packages):

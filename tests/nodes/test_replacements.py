@@ -144,10 +144,10 @@ def test_a_full_record_holds_them_and_the_loop_looks_again_in_each_tick():
     world = world_of(pod("web-0", cpu="1", node="n1"))
     world.tick(replacements=(larger("web-0"),))
     assert copy_state(world.state).replacements == world.state.replacements != ()
-    assert not is_quiet(world.state)
+    assert not is_quiet(world.state, world.now)
     world.tick(at=minutes(1), replacements=())
     assert world.waits == {}
-    assert is_quiet(world.state)
+    assert is_quiet(world.state, world.now)
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.simulate.worlds import small
 from tests.soak import playing
 
@@ -53,6 +54,33 @@ def test_a_run_leaves_the_same_bytes_behind(kind, tmp_path, monkeypatch):
     without(monkeypatch)
     run_simulation(scenario, base=tmp_path, out=tmp_path / "b", seed=1, warn=print)
     assert left_behind(tmp_path / "a") == left_behind(tmp_path / "b")
+    assert counted.rested > 0.3 * counted.ticks
+
+
+TABLE = """apiVersion: autoscaling.cloud.tencent.com/v1
+kind: HorizontalPodCronscaler
+metadata: {name: office-hours}
+spec:
+  scaleTarget: {apiVersion: apps/v1, kind: Deployment, name: batch}
+  crons:
+  - {name: opening, schedule: "0 35 * * * *", targetSize: 6}
+"""
+
+
+def test_a_run_with_a_time_table_rests_until_nodes_are_asked_for(tmp_path, monkeypatch):
+    """So it is where a rise in half an hour is on the board: nodes are asked for in the same tick as without any rest."""
+    base = small(duration="40m")
+    batch = base.manifests[0].split("---")[0].replace("web", "batch").replace("200m", "1500m")
+    base = replace(
+        base, manifests=(*base.manifests, batch, TABLE), loops=("schedules", "horizontal", "nodes")
+    )
+    with monkeypatch.context() as patched:
+        counted = Counted(patched)
+        ran = run_simulation(base, base=tmp_path, out=tmp_path / "a", seed=1, warn=print)
+    without(monkeypatch)
+    run_simulation(base, base=tmp_path, out=tmp_path / "b", seed=1, warn=print)
+    assert left_behind(tmp_path / "a") == left_behind(tmp_path / "b")
+    assert max(ran.timeline.nodes["general"]) == 4, "some are bought"
     assert counted.rested > 0.3 * counted.ticks
 
 

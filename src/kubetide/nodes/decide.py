@@ -205,7 +205,7 @@ def _begin(state: State, now: Instant) -> Commands:
         return plan_without_nodes(state, message, now)
     if counts_new_pods(state.settings):
         memory.new_pods = with_new_pods(memory.new_pods, state.announced_new_pods, state.pending, now)
-    if is_quiet(state):
+    if is_quiet(state, now):
         assert state.view is not None, "a quiet state has been looked at"
         memory.templates_at = now
         state.phases.end("updateClusterState")
@@ -235,7 +235,7 @@ def _families(state: State) -> Mapping[str, str]:
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:
     if message := not_begun(state):
         return initializing_status(message, now)
-    if view.rendered is not None and is_quiet(state) and not is_status_due(state, now):
+    if view.rendered is not None and is_quiet(state, now) and not is_status_due(state, now):
         return None
     return update_status(state, view, now)
 

@@ -61,7 +61,7 @@ class State:
         known_templates: Templates of earlier ticks; unread where ``memo`` is off.
         unlooked: Nodes that are new, have changed or may soon be well, from which nothing was learned yet.
         template_matrix: All templates side by side, as classes were last evaluated against them; unread where ``memo`` is off.
-        quiet_at: The version at which there was no demand, fault or pending change; None when there was one.
+        quiet: The version at which there was no demand, fault or pending change, and until when that holds; None when there was one.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
         draw: Returns the number from 0 to 1 by which one of several equals is picked.
         elapsed: How long the tick has taken when this step began.
@@ -110,7 +110,7 @@ class State:
         self._known_nodes = KnownNodes()
         self.unlooked: dict[str, None] = {}
         self.template_matrix: TemplateMatrix | None = None
-        self.quiet_at: int | None = None
+        self.quiet: tuple[int, Instant] | None = None
         self._machines = Machines()
         self._health: dict[str, tuple[Node, Settings, Health]] = {}
         self._node_devices: tuple[Devices | None, NodeDevices] | None = None

@@ -43,7 +43,7 @@ class UnchangedTicks:
         whether its first record is to have the memory.
         """
         state = self._state
-        still = delta == _NOTHING and is_quiet(state)
+        still = delta == _NOTHING and is_quiet(state, now)
         until, self._until = self._until, None
         self._made = [] if still else None
         if not still or until is None or now >= until or not is_on_time(state, now):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.loop import Coming
 from kubetide.nodes.registry.arrivals import expected_arrival, longest_join_text
-from kubetide.nodes.scale_up.pending.demand import existing_pods, expected_boot, lead_of
+from kubetide.nodes.scale_up.pending.demand import existing_pods, expected_boot, is_asked_for, lead_of
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
 
@@ -19,9 +19,7 @@ def _orders(state: State, now: Instant) -> list[Coming]:
     if "intents" not in state.settings.demand_sources:
         return []
     found = []
-    coming = [
-        one for one in state.intents if one.due > now and one.workload.kind != "HorizontalPodAutoscaler"
-    ]
+    coming = [one for one in state.intents if one.due > now and is_asked_for(one)]
     boot = expected_boot(state)
     existing = existing_pods(state, [one.workload for one in coming])
     for intent in coming:

@@ -78,6 +78,11 @@ def with_new_pods(
     return known
 
 
+def forgotten_at(known: Mapping[str, NewPod]) -> Instant | None:
+    """Return when the first of these is forgotten; None for never."""
+    return min((after(one.at, _REMEMBERED) for one in known.values() if not one.announced), default=None)
+
+
 def _holds(one: NewPod, now: Instant) -> bool:
     return not one.announced and after(one.at, _REMEMBERED) > now
 

@@ -1,29 +1,38 @@
 """Quiet ticks: the last full tick found no demand, fault or pending change, and nothing has changed since.
 
-Then the update and scale-up steps come to what they came to before, whatever the time is, and the
-last view holds. Only what depends on the passing of time alone could differ, so a state that has
-any of that is never quiet.
+Then the update and scale-up steps come to what they came to before, and the last view holds. Only what depends on the
+passing of time alone could differ: intents begin to count at a known time, and a state that has anything else of that is
+never quiet.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubetide.nodes.decision import Commands
 from kubetide.nodes.registry.view import ClusterView
+from kubetide.nodes.scale_up.pending.demand import demand_may_begin
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
 from kubetide.units.time import Instant
 
+FOREVER: Final = Instant((1 << 63) - 1)
 
-def is_quiet(state: State) -> bool:
+
+def is_quiet(state: State, now: Instant) -> bool:
     """Return whether the last full tick's finding still holds."""
+    until = quiet_until(state)
+    return until is not None and now < until
+
+
+def quiet_until(state: State) -> Instant | None:
+    """Return until when the last full tick's finding holds while nothing changes; None where it does not hold."""
     # With a deletion in flight pods may want a place that only the memory of deletions knows of.
-    return (
-        state.memo
-        and state.quiet_at is not None
-        and state.quiet_at == state.version
-        and not state.memory.scale_down.deletions
-    )
+    if not state.memo or state.quiet is None or state.memory.scale_down.deletions:
+        return None
+    version, until = state.quiet
+    return until if version == state.version else None
 
 
 def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant) -> None:
@@ -39,7 +48,6 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or state.pending
         or state.capacity.requests
         or state.capacity.buffers
-        or any(intent.due > now for intent in state.intents)
         or state.replacements
         or memory.missing_since
         or memory.scale_up_requests
@@ -59,7 +67,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or state.settings.enforce_node_group_min_size
         or _has_young(state, now)
     )
-    state.quiet_at = None if busy else state.version
+    state.quiet = None if busy else (state.version, demand_may_begin(state, now) or FOREVER)
 
 
 def quiet_tick(state: State, view: ClusterView) -> Tick:

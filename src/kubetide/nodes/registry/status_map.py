@@ -59,7 +59,7 @@ def _rendered(state: State, view: ClusterView, now: Instant) -> RenderedStatus:
     candidates, looked = memory.candidates, memory.scale_down.last_update is not None
     if (
         rendered is None
-        or not is_quiet(state)
+        or not is_quiet(state, now)
         or rendered.version != state.version
         or rendered.memory is not memory
         or rendered.candidates != candidates

@@ -7,23 +7,22 @@ documents that are due (``decide.with_documents``).
 
 from __future__ import annotations
 
-from kubetide.nodes.registry.quiet import is_quiet
+from kubetide.nodes.facts.new_pods import counts_new_pods, forgotten_at
+from kubetide.nodes.registry.quiet import FOREVER, quiet_until
 from kubetide.nodes.scale_down.decide import note_interval
 from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant
 
-_FOREVER = Instant((1 << 63) - 1)
 _DONE = ("ScaleDownNoCandidates", "ScaleDownNoNodeDeleted")
 
 
 def unchanged_until(state: State) -> Instant | None:
     """Return the time from which a tick may differ from the last one without a change; None if any may."""
     settings, memory = state.settings, state.memory
-    down, found = memory.scale_down, state.scale_down_cache.evaluation
+    down, found, until = memory.scale_down, state.scale_down_cache.evaluation, quiet_until(state)
     timed = (
-        not is_quiet(state)
-        or state.holds
+        state.holds
         or not settings.scale_down_enabled
         # These have steps and memories of their own, in which time plays a part.
         or settings.scale_down_delay_type_local
@@ -41,13 +40,14 @@ def unchanged_until(state: State) -> Instant | None:
         or down.status.why
         or down.status.result not in _DONE
     )
-    if timed or found is None:
+    if timed or found is None or until is None:
         return None
     evaluation = found[1]
     assert isinstance(evaluation, Evaluation)
     if evaluation.removable or evaluation.failed or evaluation.not_simulated:
         return None
-    return _FOREVER if evaluation.valid_until is None else evaluation.valid_until
+    forgets = forgotten_at(memory.new_pods) if counts_new_pods(settings) else None
+    return min(until, evaluation.valid_until or FOREVER, forgets or FOREVER)
 
 
 def is_on_time(state: State, now: Instant) -> bool:

@@ -35,7 +35,7 @@ from kubetide.objects.pod import Pod, PodSpec
 from kubetide.objects.workload import ReplicaSet
 from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
 from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
-from kubetide.units.time import Duration, Instant, after, minutes
+from kubetide.units.time import Duration, Instant, after, before, minutes
 
 EXPECTED_BOOT = minutes(3)
 EXPECTED_START = minutes(1)
@@ -123,9 +123,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     intents: dict[Workload, Intent] = {}
     boot = expected_boot(state) if state.intents else EXPECTED_BOOT
     for intent in state.intents:
-        if intent.workload.kind == "HorizontalPodAutoscaler":
-            continue  # an autoscaler announces its target itself
-        if intent.due > now and intent.due > after(now, lead_of(intent, boot)):
+        if not is_asked_for(intent) or asked_from(intent, boot) > now:
             continue
         if intent.until is not None and intent.until < now:
             continue
@@ -133,6 +131,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
         if best is None or intent.replicas > best.replicas:
             intents[intent.workload] = intent
     if not intents:
+        state.memory.missing_since = {}
         return []
     found = []
     sets = _sets_by_workload(state)
@@ -202,6 +201,32 @@ def lead_of(intent: Intent, boot: Duration) -> Duration:
     """
     start = EXPECTED_START if intent.start is None else intent.start
     return Duration(boot + start)
+
+
+def asked_from(intent: Intent, boot: Duration) -> Instant:
+    """Return from when on nodes are asked for on behalf of an intent; ``boot`` as in ``expected_boot``."""
+    # A boot that was measured while the clock was set back may be negative.
+    return Instant(min(intent.due, before(intent.due, lead_of(intent, boot))))
+
+
+def demand_may_begin(state: State, now: Instant) -> Instant | None:
+    """Return when the passing of time alone may bring new demand: when the next intent counts; None for never.
+
+    Sources beyond the built-in ones may look at the time: with one of them it is now.
+    """
+    sources = state.settings.demand_sources
+    if any(name not in (*_ALWAYS, "intents") for name in sources):
+        return now
+    if "intents" not in sources or not state.intents:
+        return None
+    boot = expected_boot(state)
+    begins = (asked_from(one, boot) for one in state.intents if is_asked_for(one))
+    return min((at for at in begins if at > now), default=None)
+
+
+def is_asked_for(intent: Intent) -> bool:
+    """Return whether an intent counts at all: an autoscaler announces its target itself."""
+    return intent.workload.kind != "HorizontalPodAutoscaler"
 
 
 Source = Callable[[State, Instant], list[Asked]]
