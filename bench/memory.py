@@ -50,6 +50,7 @@ from kubetide.objects.workload import ReplicaSet
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.ports.cluster import Listing, WatchEvent
+from kubetide.ports.errors import NotFound
 from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.recording.record_writer import RecordWriter
 from kubetide.runtime.timing.clock import run_real
@@ -178,6 +179,10 @@ class Streaming:
             yield Listing([], "1")
         await asyncio.Event().wait()
 
+    async def get(self, _kind: Kind[Any], name: str, *, namespace: str) -> Any:
+        """Raise NotFound: nothing was kept of an earlier run."""
+        raise NotFound(f"{namespace}/{name}")
+
     def spread(self, pause: Duration) -> Duration:
         """Return the pause as it is."""
         return pause
@@ -189,6 +194,8 @@ def replica_set(at: int) -> ReplicaSet:
 
 class Groups:
     """A cloud that has the machines of all nodes, and only ever says so."""
+
+    gpu_label = ""
 
     def __init__(self, nodes: int) -> None:
         self._groups = [
