@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -63,6 +64,22 @@ def test_size_is_capped_and_each_segment_replays_alone(tmp_path):
     files = segments(tmp_path, "nodes")
     assert sum(path.stat().st_size for path in files) < 100_000
     firsts = [path.read_bytes().splitlines()[1] for path in files]
+    assert all(msgspec.json.decode(line, type=Record).full for line in firsts)
+
+
+@pytest.mark.parametrize("whole", [6_000, 15_000])
+def test_a_whole_state_as_large_as_a_segment_is_not_in_every_record(tmp_path, whole):
+    """It comes when it is due, or when the changes since weigh as much; and the cap holds."""
+    writer = RecordWriter(tmp_path, warn=pytest.fail, full_every=100, max_bytes=80_000)
+    writer.start()
+    fulls = []
+    for tick in range(1, 500):
+        full = writer.wants_full("nodes")
+        fulls += [tick] if full else []
+        writer.write(record(tick, full=full, size=whole if full else 50))
+    assert min(later - one for one, later in pairwise(fulls)) >= 60
+    assert sum(path.stat().st_size for path in segments(tmp_path, "nodes")) <= 80_000
+    firsts = [path.read_bytes().splitlines()[1] for path in segments(tmp_path, "nodes")]
     assert all(msgspec.json.decode(line, type=Record).full for line in firsts)
 
 

@@ -105,7 +105,7 @@ class RecordWriter:
             segment is None
             or segment.file < 0
             or segment.states.is_due
-            or segment.size >= self._segment_bytes
+            or segment.states.is_outgrown(segment.size, self._segment_bytes)
         )
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
@@ -147,12 +147,13 @@ class RecordWriter:
                 self._full_every,
                 at_once=self._at_once,
             )
-        if segment.file < 0 or (record.full and segment.size >= self._segment_bytes):
+        states, usual = segment.states, self._segment_bytes
+        if segment.file < 0 or (record.full and states.ends_segment(segment.size, usual)):
             if not record.full:
                 self.dropped += 1
                 return
             segment.unwritten += 1
-            segment.open_next(self._max_bytes - self._segment_bytes)
+            segment.open_next(self._max_bytes - states.segment_size(usual))
         else:
             segment.unwritten += 1
         offset = segment.size

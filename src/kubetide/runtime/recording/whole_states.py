@@ -25,6 +25,24 @@ class WholeStates:
             return True
         return self._since >= _LEAST and self._delta_bytes >= _DELTAS * self._full_bytes
 
+    def segment_size(self, usual: int) -> int:
+        """Return the size that a segment should have at most: twice that of a whole state that fills most of ``usual``."""
+        return usual if self._is_small(usual) else 2 * self._full_bytes
+
+    def ends_segment(self, size: int, usual: int) -> bool:
+        """Return whether the next whole state begins a segment; ``size`` is that of the present one."""
+        return size >= usual or not self._is_small(usual)
+
+    def is_outgrown(self, size: int, usual: int) -> bool:
+        """Return whether a segment of this size is large enough for the next to begin, with a whole state.
+
+        Else every record would be a whole state where one alone is as large as a segment.
+        """
+        return size >= usual and (self._is_small(usual) or self._delta_bytes >= self._full_bytes)
+
+    def _is_small(self, usual: int) -> bool:
+        return 2 * self._full_bytes <= usual
+
     def count(self, size: int, *, full: bool) -> None:
         """Count a written record."""
         if full:
