@@ -204,7 +204,7 @@ class Recorder:
     def wants_full(self, loop: str) -> bool:  # of the protocol
         return False
 
-    def write(self, record: Record, state: Any = None) -> None:  # of the protocol
+    def write(self, record: Record) -> None:  # of the protocol
         result = _results.decode(record.result)
         self.events += [*_commands.decode(record.commands).events, *result.events]
         self.status = result.status or self.status

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager, suppress
 
-import msgspec
 from tests.horizontal.running import Usage
 
 from kubetide.elastic.definitions import definitions
@@ -52,9 +51,7 @@ class Records:
     def wants_full(self, loop):
         return sum(one.loop == loop for one in self.lines) % 3 == 0
 
-    def write(self, record, state=None):
-        if state is not None:
-            record = msgspec.structs.replace(record, state=msgspec.Raw(b"".join(state)))
+    def write(self, record):
         self.lines.append(record)
 
 

@@ -48,7 +48,7 @@ class Silent:
     def wants_full(self, loop):
         return False
 
-    def write(self, record, state=None):
+    def write(self, record):
         pass
 
 

@@ -6,7 +6,6 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
-from msgspec.structs import replace
 from tests.loops import run_alone
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -64,9 +63,7 @@ class MemoryRecorder:
     def wants_full(self, loop):
         return self.since is None or self.since >= self.full_every
 
-    def write(self, record, state=None):
-        if state is not None:
-            record = replace(record, state=msgspec.Raw(b"".join(state)))
+    def write(self, record):
         self.since = 0 if record.full else self.since + 1
         self.lines.append(msgspec.json.encode(record))
 

@@ -15,7 +15,7 @@ class Nothing:
     def wants_full(self, loop):
         return False
 
-    def write(self, record, state=None):
+    def write(self, record):
         pass
 
 

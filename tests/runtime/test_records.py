@@ -24,6 +24,7 @@ from kubetide.runtime.recording.records import (
     recorded_loops,
     segments,
 )
+from kubetide.units.steps import finish
 from kubetide.units.time import Instant
 
 
@@ -119,7 +120,8 @@ def test_a_state_in_pieces_reads_as_one(tmp_path, name):
         writer = RecordWriter(tmp_path / folder, warn=pytest.fail)
         writer.start()
         if folder == "pieces":
-            writer.write(replace(whole, state=msgspec.Raw(b"{}")), iter([b'{"a":[', b"1,2", b"]}"]))
+            pieces = iter([b'{"a":[', b"1,2", b"]}"])
+            finish(writer.write_in_pieces(replace(whole, state=msgspec.Raw(b"{}")), pieces))
         else:
             writer.write(whole)
         lines.append((tmp_path / folder / "records" / f"{name}-0001.jsonl").read_bytes())
@@ -189,9 +191,27 @@ def test_a_disk_that_fails_between_two_pieces_leaves_no_torn_line(tmp_path, monk
         return real(file, data)
 
     monkeypatch.setattr(os, "write", full)
-    writer.write(record(2, full=True), iter([b"[1,", b"2", b"]"]))
+    finish(writer.write_in_pieces(record(2, full=True), iter([b"[1,", b"2", b"]"])))
     assert segments(tmp_path, "nodes")[0].read_bytes() == before
     assert len(said) == 1
+
+
+def test_a_large_state_is_written_with_pauses(tmp_path):
+    """One that is given up at a pause, as the process ends, leaves no torn line behind; what follows is written as ever."""
+    writer = RecordWriter(tmp_path, warn=pytest.fail)
+    writer.start()
+    write(writer, 1)
+    before = segments(tmp_path, "nodes")[0].read_bytes()
+    steps = writer.write_in_pieces(record(2, full=True), iter([b"[1,", b"2", b"]"]))
+    for _ in range(3):
+        next(steps)
+    assert segments(tmp_path, "nodes")[0].read_bytes() != before
+    steps.close()
+    assert segments(tmp_path, "nodes")[0].read_bytes() == before
+    write(writer, 3)
+    writer.close()
+    assert [one.tick for one in read_records(tmp_path, "nodes")] == [1, 3]
+    assert ending(tmp_path, "nodes") is Ending.WHOLE
 
 
 def test_only_records_are_deleted(tmp_path):

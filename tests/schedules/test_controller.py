@@ -48,7 +48,7 @@ class Records:
     def wants_full(self, loop):
         return len(self.lines) % 40 == 0
 
-    def write(self, record, state=None):
+    def write(self, record):
         self.lines.append(record)
 
 

@@ -7,7 +7,6 @@ not have been carried out; a fresh one begins some seconds later with nothing bu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -35,10 +34,10 @@ class Anew:
         """Return whether the record that comes is the first, or is to hold everything anyway."""
         return self._first or self._recorder.wants_full(loop)
 
-    def write(self, record: Record, state: Iterator[bytes] | None = None) -> None:
+    def write(self, record: Record) -> None:
         """Take a record."""
         self._first = False
-        self._recorder.write(record, state)
+        self._recorder.write(record)
 
 
 class AheadClock:

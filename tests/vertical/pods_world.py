@@ -66,7 +66,7 @@ class MemoryRecorder:
         self.ticks += 1
         return self.ticks % 3 == 1
 
-    def write(self, record, state=None):
+    def write(self, record):
         self.lines.append(msgspec.json.encode(record))
 
 

@@ -13,10 +13,13 @@ T = TypeVar("T")
 
 async def in_turns(steps: Steps[T], clock: Clock) -> T:
     """Run the work, yielding to other tasks wherever it pauses; return its result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-        await clock.sleep(ZERO)
+    try:
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            await clock.sleep(ZERO)
+    finally:
+        steps.close()

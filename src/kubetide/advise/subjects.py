@@ -42,6 +42,7 @@ from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.scheduling.filters.in_use import use_filters, with_plugins
 from kubetide.simulate.scenarios.scenario import Scenario, start_of
 from kubetide.simulate.world import World
+from kubetide.units.steps import Steps
 from kubetide.units.time import Duration, Instant, after, before, format_duration, parse_duration, seconds
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.facts.history import HistoryError
@@ -216,5 +217,10 @@ class _Unrecorded:
         del loop
         return False
 
-    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
+    def write(self, record: Record) -> None:
         """Drop the record."""
+
+    def write_in_pieces(self, record: Record, state: Iterable[bytes]) -> Steps[None]:
+        """Drop the record."""
+        del record, state
+        yield from ()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+PIECES_FROM = 10_000
+"""Pods from which on a whole state is recorded in pieces; a smaller one is encoded at once."""
+
 _PIECE = 1_000
 """Objects of one piece."""
 

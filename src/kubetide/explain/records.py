@@ -14,6 +14,7 @@ import msgspec
 
 from kubetide.explain.figures import FigureTable
 from kubetide.explain.reasons import Reason
+from kubetide.units.steps import Steps
 from kubetide.units.time import Instant
 
 SCHEMA = "kubetide-record/1"
@@ -64,13 +65,16 @@ class Recorder(Protocol):
         """Return whether the next record of the loop must hold the whole state."""
         ...
 
-    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Store one record. Never raises: a failing recorder reports the failure and drops the record.
+    def write(self, record: Record) -> None:
+        """Store one record. Never raises: a failing recorder reports the failure and drops the record."""
+        ...
+
+    def write_in_pieces(self, record: Record, state: Iterable[bytes]) -> Steps[None]:
+        """Store one record with a state that is too large to be held, or encoded, at once; else as ``write``.
 
         Args:
-            record: The record; whole where ``state`` is None.
-            state: Pieces of JSON that one after another are the record's ``state``, for one that is too large
-                to be held at once. Read once at most, before this returns.
+            record: The record; its own ``state`` is not read.
+            state: Pieces of JSON that one after another are the record's ``state``. Read once at most.
         """
         ...
 

@@ -239,8 +239,7 @@ class _CodeRecorder:
         del loop
         return False
 
-    def write(self, record: Record, state=None):
-        del state
+    def write(self, record: Record):
         self.codes += [one.code for one in record.reasons]
         self.said |= {one.code: one for one in record.reasons}
 

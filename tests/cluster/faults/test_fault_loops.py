@@ -61,7 +61,7 @@ class Forgetting:
     def wants_full(self, loop):
         return False
 
-    def write(self, record, state=None):
+    def write(self, record):
         pass
 
 

@@ -77,7 +77,7 @@ class MemoryRecorder:
     def wants_full(self, loop):
         return len(self.lines) % 3 == 0
 
-    def write(self, record, state=None):
+    def write(self, record):
         self.lines.append(msgspec.json.encode(record))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kubetide.acting import EventWriter, in_turns
+from kubetide.explain.pieces import PIECES_FROM
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
 from kubetide.horizontal.controller.figures import HpaFigures
@@ -239,7 +240,7 @@ class HorizontalController(BaseLoop):
             delta = msgspec.structs.replace(self._state.dump(), answers=delta.answers, values=values)
             if large:
                 yield
-        encoded = encode_in_pieces(delta) if len(delta.pods) >= AT_ONCE else encode_delta(delta)
+        encoded = encode_in_pieces(delta) if len(delta.pods) >= PIECES_FROM else encode_delta(delta)
         if large:
             yield
         return encoded
@@ -311,19 +312,20 @@ class HorizontalController(BaseLoop):
         encoded = encode_result(result)
         if len(result.settlements) >= AT_ONCE:
             await self._clock.sleep(ZERO)
-        self._recorder.write(
-            Record(
-                loop=LOOP,
-                tick=self._tick,
-                now=now,
-                full=full,
-                state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
-                commands=msgspec.Raw(encode_commands(commands)),
-                outcomes=msgspec.Raw(encode_outcomes(outcomes)),
-                result=msgspec.Raw(encoded),
-                reasons=reasons,
-                repeated=repeated,
-                figures=() if self._state.early is not None else self._figures.of(self._state, result, now),
-            ),
-            None if isinstance(gathered, bytes) else gathered,
+        record = Record(
+            loop=LOOP,
+            tick=self._tick,
+            now=now,
+            full=full,
+            state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
+            commands=msgspec.Raw(encode_commands(commands)),
+            outcomes=msgspec.Raw(encode_outcomes(outcomes)),
+            result=msgspec.Raw(encoded),
+            reasons=reasons,
+            repeated=repeated,
+            figures=() if self._state.early is not None else self._figures.of(self._state, result, now),
         )
+        if isinstance(gathered, bytes):
+            self._recorder.write(record)
+        else:
+            await in_turns(self._recorder.write_in_pieces(record, gathered), self._clock)

@@ -6,13 +6,15 @@ While deletions are in flight it also wakes when the next of them is due, and wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.acting import EventWriter
+from kubetide.acting import EventWriter, in_turns
+from kubetide.explain.pieces import PIECES_FROM
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor, ending_error
@@ -27,22 +29,15 @@ from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.controller.taint_latency import TaintLatency
 from kubetide.nodes.controller.triggers import has_acted, trigger_on_demand
 from kubetide.nodes.controller.unchanged_ticks import UnchangedTicks
+from kubetide.nodes.controller.whole_state import start_from_record
 from kubetide.nodes.controller.writes import Writer, request_processed
-from kubetide.nodes.core import (
-    as_read_back,
-    encode_commands,
-    encode_delta,
-    encode_in_pieces,
-    encode_outcomes,
-    encode_result,
-)
+from kubetide.nodes.core import encode_commands, encode_delta, encode_outcomes, encode_result
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Action, AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.records.checkpoint import CHECKPOINT_EVERY, checkpoint_of
-from kubetide.nodes.records.export import export_state
 from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.scale_up.pending.demand import check_sources
 from kubetide.nodes.scale_up.pending.pods import old_enough_at
@@ -58,6 +53,8 @@ from kubetide.ports.errors import ApiError, CloudError
 from kubetide.ports.expander import ExpanderService, Offer
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
+
+T = TypeVar("T")
 
 LOOP = "nodes"
 COMPONENT = "cluster-autoscaler"
@@ -117,6 +114,8 @@ class NodesController(BaseLoop):
         self._offload = offload
         self.deciding = False
         """Whether a decision is made in another thread just now, or over several steps: then ``state`` is in the middle of it, and not to be read."""
+        self._looks_anew = False
+        """Whether this tick makes a large state anew, as its record is whole: then nothing is cached, and each step takes long."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         if settings.frequent_loops_enabled:
             self.eager = asyncio.Event()
@@ -277,14 +276,17 @@ class NodesController(BaseLoop):
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
         full = phase == 0 and (self._gatherer.anew or self._recorder.wants_full(LOOP))
-        gathered, has_memory = self._apply(delta, full=full)
+        pods = len(self._state.pods) + len(delta.pods)
+        self._looks_anew = pods >= PIECES_FROM if full else phase > 0 and self._looks_anew
+        applying = partial(self._apply, delta, full=full)
+        gathered, has_memory = await self._run(applying, is_long=full and self._looks_anew)
         await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
         commands = await self._decide(now)
         self.deciding = commands.next_step in _HALFWAY
         outcomes = await self._act(commands.actions)
         self._failure = self._failure or ending_error(commands.actions, outcomes.results)
         result = absorb(self._state, commands, outcomes, now)
-        self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
+        await self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
         await self._events.emit_all(map(event_of, (*commands.events, *result.events)))
         failed = await self._writer.write(result.writes)
         self._gatherer.capacity.note_writes(self._writer.written, failed)
@@ -315,12 +317,16 @@ class NodesController(BaseLoop):
 
     async def _decide(self, now: Instant) -> Commands:
         state = self._state
-        long = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
-        if self._offload is None or not long:
-            return decide(state, now)
+        packs = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
+        return await self._run(partial(decide, state, now), is_long=packs or self._looks_anew)
+
+    async def _run(self, work: Callable[[], T], *, is_long: bool) -> T:
+        """Run work on the state: what may take long in another thread, where there is one."""
+        if self._offload is None or not is_long:
+            return work()
         self.deciding = True
         try:
-            return await self._offload(partial(decide, state, now))
+            return await self._offload(work)
         finally:
             self.deciding = False
 
@@ -334,15 +340,9 @@ class NodesController(BaseLoop):
                 self._since_memory = 0
                 delta = replace(delta, checkpoint=checkpoint_of(self._state))
             return encode_delta(delta), has_memory
-        # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
-        # memory as it reads there, and from the same objects, of which much is known already.
-        everything, keys = export_state(self._state), sorted(self._state.pods)
-        gathered = encode_in_pieces(everything)
-        everything = replace(everything, memory=as_read_back(self._state.memory))
-        self._state.apply(everything, full=True, keys=keys)
-        return gathered, False
+        return start_from_record(self._state), False
 
-    def _record(
+    async def _record(
         self,
         now: Instant,
         phase: int,
@@ -373,4 +373,7 @@ class NodesController(BaseLoop):
             figures=figures_of(self._state, now) if phase == 0 or commands.actions else (),
         )
         self._unchanged.note(record, commands, outcomes, result)
-        self._recorder.write(record, None if isinstance(gathered, bytes) else gathered)
+        if isinstance(gathered, bytes):
+            self._recorder.write(record)
+        else:
+            await in_turns(self._recorder.write_in_pieces(record, gathered), self._clock)

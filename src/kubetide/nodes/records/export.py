@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from operator import itemgetter
 
 import msgspec
@@ -13,14 +14,18 @@ from kubetide.nodes.memory import Memory
 from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
+from kubetide.objects.meta import Key
 
 
-def export_state(state: State) -> Delta:
-    """Return the full form: a state built from it decides as this one does."""
+def export_state(state: State, keys: Sequence[Key] | None = None) -> Delta:
+    """Return the full form: a state built from it decides as this one does.
+
+    ``keys``: those of all pods in order, from a caller that needs them anyway.
+    """
     return Delta(
         step=state.step,
         nodes=tuple(state.nodes[name] for name in sorted(state.nodes)),
-        pods=tuple(state.pods[key] for key in sorted(state.pods)),
+        pods=tuple(state.pods[key] for key in (sorted(state.pods) if keys is None else keys)),
         replica_sets=tuple(state.replica_sets[key] for key in sorted(state.replica_sets)),
         replication_controllers=None
         if state.replication_controllers is None
@@ -51,9 +56,10 @@ def export_state(state: State) -> Delta:
 def copy_state(state: State) -> State:
     """Return an independent state that decides as this one would at the beginning of a tick."""
     # Objects never change, so both states have the same ones, and their classes are known.
-    everything = replace(export_state(state), memory=_copied(state.memory))
+    keys = sorted(state.pods)
+    everything = replace(export_state(state, keys), memory=_copied(state.memory))
     made = State()
-    made.apply(everything, full=True, keys=sorted(state.pods))
+    made.apply(everything, full=True, keys=keys)
     return made
 
 

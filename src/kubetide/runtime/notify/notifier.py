@@ -14,6 +14,7 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.notify.messages import CONTENT_TYPES, Decision, Format, decisions_of, encoded
 from kubetide.serving import make_connector
 from kubetide.units.exposition import Registry
+from kubetide.units.steps import Steps
 from kubetide.units.time import Duration, Instant, between, minutes, seconds
 
 _AT_ONCE = 20
@@ -159,6 +160,10 @@ class _Taking:
     def wants_full(self, loop: str) -> bool:
         return self._inner.wants_full(loop)
 
-    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        self._inner.write(record, state)
+    def write(self, record: Record) -> None:
+        self._inner.write(record)
+        self._notifier.hear(record)
+
+    def write_in_pieces(self, record: Record, state: Iterable[bytes]) -> Steps[None]:
+        yield from self._inner.write_in_pieces(record, state)
         self._notifier.hear(record)

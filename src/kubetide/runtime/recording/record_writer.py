@@ -27,6 +27,7 @@ from kubetide.runtime.recording.records import (
     origin_of,
 )
 from kubetide.runtime.recording.whole_states import WholeStates
+from kubetide.units.steps import Steps, finish
 
 FULL_EVERY = 360
 """Records between two whole states at most: an hour of node ticks, an hour and a half of HPA ticks."""
@@ -108,10 +109,17 @@ class RecordWriter:
             or segment.states.is_outgrown(segment.size, self._segment_bytes)
         )
 
-    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
+    def write(self, record: Record) -> None:
         """Append one record; never raises."""
+        finish(self._write(record, None))
+
+    def write_in_pieces(self, record: Record, state: Iterable[bytes]) -> Steps[None]:
+        """Append one record with a large state; never raises. Pauses after each piece."""
+        return self._write(record, state)
+
+    def _write(self, record: Record, state: Iterable[bytes] | None) -> Steps[None]:
         try:
-            self._append(record, state)
+            yield from self._append(record, state)
         except OSError as error:
             # What follows makes no sense without this record: wait for the next whole state.
             segment = self._loops[record.loop]
@@ -136,7 +144,7 @@ class RecordWriter:
                 self._warn(f"decision records end without their last line: {self._folder}: {error.strerror}")
             self.dropped += segment.give_up()
 
-    def _append(self, record: Record, state: Iterable[bytes] | None) -> None:
+    def _append(self, record: Record, state: Iterable[bytes] | None) -> Steps[None]:
         segment = self._loops.get(record.loop)
         if segment is None:
             segment = self._loops[record.loop] = _Segment(
@@ -163,7 +171,7 @@ class RecordWriter:
             if self._at_once:
                 segment.write()
         else:
-            segment.write(_pieces(plain, state))
+            yield from segment.writing(_pieces(plain, state))
         length = segment.size - offset
         segment.index.add(record, offset, length)
         segment.records += 1
@@ -224,7 +232,7 @@ class _Segment:
         self._written = self.records = 0
         header = Header(SCHEMA, self._loop, number, self._origin, self._plugins)
         try:
-            self._put((msgspec.json.encode(header) + b"\n",))
+            finish(self._put((msgspec.json.encode(header) + b"\n",)))
         except OSError:
             os.close(self.file)  # there is no index yet
             self.file = -1
@@ -237,18 +245,22 @@ class _Segment:
         _encoder.encode_into(record, self._held, len(self._held))
         self._held += b"\n"
 
-    def write(self, line: Iterable[bytes] = ()) -> None:
-        """Write what is held, and a line that comes in pieces."""
+    def write(self) -> None:
+        """Write what is held."""
+        finish(self.writing(()))
+
+    def writing(self, line: Iterable[bytes]) -> Steps[None]:
+        """Write what is held, and a line that comes in pieces, with a pause after each."""
         held, self._held = self._held, bytearray()
         try:
-            self._put((held,))
-            self._put(line)
+            yield from self._put((held,))
+            yield from self._put(line)
         except OSError:
             self.index.forget(self._written)
             raise
         self.unwritten = 0
 
-    def _put(self, pieces: Iterable[bytes | bytearray]) -> None:
+    def _put(self, pieces: Iterable[bytes | bytearray]) -> Steps[None]:
         """Write lines, all or none."""
         start = self._written
         try:
@@ -258,6 +270,7 @@ class _Segment:
                     written = os.write(self.file, rest)
                     rest = memoryview(rest)[written:] if written < len(rest) else b""
                     self._written += written
+                yield
         except BaseException:
             # A torn line would make the segment unreadable.
             os.ftruncate(self.file, start)
@@ -268,7 +281,7 @@ class _Segment:
         """Write what is held, and the last line, where a segment is open."""
         if self.file >= 0:
             self.write()
-            self._put((msgspec.json.encode(End(self.records)) + b"\n",))
+            finish(self._put((msgspec.json.encode(End(self.records)) + b"\n",)))
 
     def give_up(self) -> int:
         """Close after a failure, and return how many records are lost."""

@@ -20,6 +20,7 @@ import msgspec
 from kubetide.explain.records import SCHEMA, Record
 from kubetide.ports.errors import KubetideError
 from kubetide.ports.plugins import Plugin
+from kubetide.units.steps import Steps
 
 SEGMENTS = "*-[0-9]*.jsonl"
 _END = re.compile(rb'\{"end":\d+\}\n')
@@ -181,5 +182,9 @@ class NullRecorder:
         """Return False."""
         return False
 
-    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
+    def write(self, record: Record) -> None:
         """Ignore the record."""
+
+    def write_in_pieces(self, record: Record, state: Iterable[bytes]) -> Steps[None]:  # noqa: ARG002  as above
+        """Ignore the record."""
+        yield from ()

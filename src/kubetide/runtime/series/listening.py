@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterable
 
 from kubetide.explain.records import Record, Recorder
+from kubetide.units.steps import Steps
 
 Listener = Callable[[Record], None]
 
@@ -30,9 +31,17 @@ class ListeningRecorder:
         """Return whether the next record of the loop must hold the whole state."""
         return self._inner.wants_full(loop)
 
-    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
+    def write(self, record: Record) -> None:
         """Pass the record on and call the listeners."""
-        self._inner.write(record, state)
+        self._inner.write(record)
+        self._call(record)
+
+    def write_in_pieces(self, record: Record, state: Iterable[bytes]) -> Steps[None]:
+        """Pass the record on and call the listeners."""
+        yield from self._inner.write_in_pieces(record, state)
+        self._call(record)
+
+    def _call(self, record: Record) -> None:
         for listener in tuple(self._listeners.get(record.loop, ())):
             try:
                 listener(record)

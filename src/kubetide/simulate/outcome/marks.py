@@ -11,6 +11,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import explaining
 from kubetide.simulate.outcome.timeline import Mark
+from kubetide.units.steps import Steps
 
 
 class MarkingRecorder:
@@ -33,12 +34,20 @@ class MarkingRecorder:
         """Return the answer of the recorder behind."""
         return self._inner.wants_full(loop)
 
-    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
+    def write(self, record: Record) -> None:
         """Pass the record on."""
+        self._inner.write(self._marked(record))
+
+    def write_in_pieces(self, record: Record, state: Iterable[bytes]) -> Steps[None]:
+        """Pass the record on."""
+        yield from self._inner.write_in_pieces(self._marked(record), state)
+
+    def _marked(self, record: Record) -> Record:
+        """Report the record's marks, and return it with the history of figures."""
         for mark in marks_of(record):
             self._on_mark(mark)
         figures = self._figures(record.loop)
-        self._inner.write(replace(record, figures=(*record.figures, *figures)) if figures else record, state)
+        return replace(record, figures=(*record.figures, *figures)) if figures else record
 
 
 def marks_of(record: Record) -> list[Mark]:
