@@ -27,7 +27,6 @@ from tests.conformance.nodes_world import Cloud, Cluster, Recorder
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.apiserver.store.selection import Selection
-from kubetide.loop import parse_flags
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.expander import ExpanderError, parse_expanders
 from kubetide.nodes.registry.update import not_begun
@@ -38,6 +37,7 @@ from kubetide.objects.kinds import CONFIG_MAPS, NODES, REPLICATION_CONTROLLERS, 
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, CloudError
 from kubetide.runtime.timing.clock import run_virtual
+from kubetide.runtime.upstream import understand
 from kubetide.units.time import ZERO, Duration, Instant, after, parse_duration, parse_rfc3339
 from kubetide.watching import Caches
 
@@ -68,20 +68,29 @@ def metric_types(case: Case) -> set[str]:  # of the protocol
 
 def first_difference(case: Case) -> str | None:
     """Play a story and return where it differs from what it expects."""
-    flags = {
-        name: ",".join(value) if isinstance(value, list) else value for name, value in case["options"].items()
-    }
     if "buildError" in case:
         try:
-            parse_expanders(str(flags["expander"]))
+            parse_expanders(str(case["options"]["expander"]))
         except ExpanderError as error:
             return None if case["buildError"] in str(error) else f"the error is {error}"
         return "the configuration was not refused"
-    return run_virtual(lambda clock: _Story(case, flags, clock).play(), start=_START)
+    return run_virtual(lambda clock: _Story(case, clock).play(), start=_START)
+
+
+def settings_of(options: Json) -> Settings:
+    """Return the settings of a story's options, which are any flags of upstream's command line."""
+    arguments = [
+        f"--{name}={one}"
+        for name, value in options.items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    config = understand(arguments).config
+    assert config is not None, "no story asks for help"
+    return config.loops.of(Settings)
 
 
 class _Story:
-    def __init__(self, case: Case, flags: Mapping[str, Any], clock: Clock) -> None:
+    def __init__(self, case: Case, clock: Clock) -> None:
         self._case = case
         self._clock = clock
         self._store = Store(_KINDS.values())
@@ -89,7 +98,7 @@ class _Story:
         self._cloud = Cloud(case)
         self._recorder = Recorder()
         self._drains: dict[str, bool] = {}
-        settings = parse_flags(flags).of(Settings)
+        settings = settings_of(case["options"])
         self._namespace, self._status_name = settings.namespace, settings.status_config_map_name
         for kind, items in case["cluster"]["objects"].items():
             for item in items:

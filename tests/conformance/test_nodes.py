@@ -41,3 +41,12 @@ def test_a_changed_answer_is_found(group, change):
     step.pop("expectAlternatives", None)
     change(step["expect"])
     assert nodes.first_difference(case)
+
+
+def test_options_are_any_flags_of_upstream():
+    """A story may set any flag of upstream's command line, also one whose meaning another flag has here."""
+    every = selected_cases(nodes, [DATA], Selection(groups=("taints-config",)))
+    case = deepcopy(next(one for one in every if "startup-taint" in one["options"]))
+    case["options"]["ignore-taint"] = case["options"].pop("startup-taint")
+    case["options"]["max-inactivity"] = "20m"
+    assert nodes.first_difference(case) is None

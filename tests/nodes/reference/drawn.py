@@ -55,6 +55,9 @@ class Drawn:
         self.slow = draw.random() < 0.25
         if self.slow:
             options |= {name: draw.choice(of) for name, of in SLOW_FLAGS.items() if draw.random() < 0.5}
+            if "drain-priority-config" in options:
+                # Upstream refuses the two together.
+                options.pop("max-graceful-termination-sec", None)
             # No node gets its soft taint in the loop that starts its deletion: in the recording's API server the one
             # that is written last undoes the other.
             options["scale-down-unneeded-time"] = draw.choice(("1m", "2m"))
