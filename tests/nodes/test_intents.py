@@ -20,7 +20,7 @@ from tests.nodes.frozen import (
 from kubetide.nodes.scale_up.pending.demand import expected_boot, lead_of
 from kubetide.objects.pod import PodSpec
 from kubetide.plan.board import Capacity, Intent, Workload
-from kubetide.units.time import after, minutes, seconds
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 WEB = Workload("default", "Deployment", "web")
 
@@ -151,14 +151,62 @@ def test_capacity_is_answered_on_the_board():
         groups=[group("g")],
         replica_sets=(replica_set("web", 2, of="web"),),
         deployments=(deployment("web", 2),),
+        settings={"demand_sources": ("pending", "intents")},
     )
     world.tick()
     assert world.commands[0].answers == (Capacity(WEB, 2, None, "group g is asked for nodes"),)
     world.state.memory.join_times["g"] = (minutes(2),)
     world.tick(at=seconds(10))
     assert world.commands[0].answers == (
-        Capacity(WEB, 2, after(START, minutes(2)), "waits for nodes of group g"),
+        Capacity(WEB, 2, after(START, minutes(2)), "they wait for nodes of group g"),
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "groups", "why"),
+    [
+        ({}, [group("g", maximum=1, nodes=("n1",))], "1 max node group size reached"),
+        ({}, [group("g", made=template(cpu="2"))], "1 Insufficient cpu"),
+        ({}, [], "there are no node groups"),
+        ({"max_nodes_total": 1}, [group("g")], "max total nodes in cluster reached"),
+    ],
+    ids=["full", "too small", "none", "nodes in total"],
+)
+def test_replicas_that_no_group_takes_are_answered_with_the_reason(settings, groups, why):
+    """The workload is told how many of its replicas cannot run now, and why: those that wait, and those to come."""
+    world = World(
+        nodes=[node("n1", cpu="1")],
+        pods=pods("a", 2, cpu="3"),
+        groups=groups,
+        replica_sets=(replica_set("web", 2, of="web"),),
+        deployments=(deployment("web", 2, cpu="3"),),
+        settings={"demand_sources": ("pending", "intents"), **settings},
+    )
+    intent = Intent(workload=WEB, replicas=3, due=START, source="horizontal")
+    world.tick(intents=(intent,))
+    world.tick(at=seconds(10))
+    (answer,) = world.commands[0].answers
+    assert (answer.missing, answer.refused, answer.expected, answer.detail) == (3, 3, None, why)
+
+
+def test_pods_that_are_too_new_are_refused_by_nobody():
+    """No group was asked yet."""
+    world = World(
+        pods=[pod("a", cpu="3", created=format_rfc3339(START))],
+        groups=[group("g")],
+        replica_sets=(replica_set("web", 1, of="web"),),
+        deployments=(deployment("web", 1),),
+        settings={"demand_sources": ("pending", "intents"), "new_pod_scale_up_delay": minutes(1)},
+    )
+    world.tick()
+    assert world.commands[0].answers == (Capacity(WEB, 1, None, "its pods are too new to be looked at"),)
+
+
+def test_without_intents_nothing_is_answered():
+    """As in upstream's programs, the loops know nothing of each other."""
+    world = World(pods=pods("a", 2, cpu="3"), deployments=(deployment("web", 2),))
+    world.tick()
+    assert world.commands[0].answers == ()
 
 
 def test_holds_stop_removal_but_not_buying():

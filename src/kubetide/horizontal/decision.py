@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from kubetide.forecast.rows import NOTHING, Ahead, Came
+from kubetide.horizontal.facts.views import NodesView
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.status.conditions import Note
 from kubetide.horizontal.status.events import EventNote, status_not_written
@@ -176,6 +177,7 @@ class Settlement(msgspec.Struct, eq=False):
         held: Whether a change of nothing but measured values waits for its time to be written; ``status`` is
             the one that is there.
         kept: Whether the conditions are unchanged.
+        nodes: What the node loop says of replicas without a node; None where all have one, or nothing is known.
         normal_end: Whether a failing status write becomes the error of the tick.
     """
 
@@ -193,6 +195,7 @@ class Settlement(msgspec.Struct, eq=False):
     pending: str = ""
     held: bool = False
     kept: bool = False
+    nodes: NodesView | None = None
     made: Json | None = None
     """The patch, once somebody has asked for it."""
 

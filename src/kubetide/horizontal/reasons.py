@@ -67,6 +67,8 @@ VOCABULARY = Vocabulary(
         "ForecastCame": "of the {forecast} pods' worth of load forecast for {at} (every {period}) {came} came; it cost {cost} pod-minutes",
         "EmptiestNodeFirst": "{pods:pod} on the nodes with the fewest pods are marked to go first",
         "IdlestFirst": "{pods:pod} that use least are marked to go first",
+        "NodesAwaited": "{missing:replica} without a node: {detail}; {when}",
+        "NodesRefused": "{missing:replica} without a node, and no node group takes {refused} of them: {detail}",
         "ScaleDownHeld": "the change from {current} to {proposed} holds: {why}",
         "RescalePlanned": "{subject}: to be scaled from {current} to {desired}",
         "RescaleAdvised": "{subject}: would be scaled from {current} to {desired}",
@@ -102,6 +104,8 @@ def signature(settlement: Settlement) -> tuple[object, ...]:
         settlement.withheld,
         settlement.pending,
         settlement.error,
+        # How many there are changes with each node that comes.
+        settlement.nodes and (settlement.nodes.refused > 0, settlement.nodes.detail),
     )
 
 
@@ -135,6 +139,7 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
         return (say("ScalingDisabled", subject),)
     reasons += _of_forecast(verdict, subject)
     reasons += _of_options(verdict, spec, subject)
+    reasons += _of_nodes(settlement, subject)
     reasons.append(_ending(settlement, subject))
     return tuple(reasons)
 
@@ -188,6 +193,20 @@ def _of_options(verdict: Verdict, spec: Autoscaler, subject: str) -> list[Reason
         code = "EmptiestNodeFirst" if spec.options.emptiest_node_first else "IdlestFirst"
         reasons.append(say(code, subject, pods=len(verdict.costs)))
     return reasons
+
+
+def _of_nodes(settlement: Settlement, subject: str) -> list[Reason]:
+    """Return whether replicas without a node get one, and when."""
+    nodes = settlement.nodes
+    if nodes is None:
+        return []
+    if nodes.refused:
+        numbers = {"missing": nodes.missing, "refused": nodes.refused}
+        return [VOCABULARY.reason("NodesRefused", subject, detail=nodes.detail, **numbers)]
+    when = "when they come is not known yet"
+    if nodes.expected is not None:
+        when = f"expected by {format_rfc3339(nodes.expected)}"
+    return [VOCABULARY.reason("NodesAwaited", subject, missing=nodes.missing, detail=nodes.detail, when=when)]
 
 
 def _ending(settlement: Settlement, subject: str) -> Reason:

@@ -7,31 +7,28 @@ and samples are held in columns; the HPAs by key.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from kubetide.forecast.forecaster import load_forecaster
 from kubetide.forecast.forecasts import Forecasts
 from kubetide.forecast.headroom import NAME as HEADROOM
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
-from kubetide.horizontal.batch.results import Newest
-from kubetide.horizontal.decision import LateScale, Settlement, Verdict
+from kubetide.horizontal.decision import LateScale
 from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.samples import Answer, SampleTable
 from kubetide.horizontal.facts.specs import Autoscaler, read_spec
 from kubetide.horizontal.facts.values import Reply, taken_over
-from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView, StatusView
+from kubetide.horizontal.facts.views import HpaView, NodesView, PodView, ScaleView, StatusView
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
-from kubetide.horizontal.metrics.types import Metric, Question, SampleKey, Tally
+from kubetide.horizontal.metrics.types import Question, SampleKey
 from kubetide.horizontal.options.emptiest_node import pods_by_node
+from kubetide.horizontal.reused import LastPass, SteadyTally, Unchanged
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.meta import Key
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
-from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,6 +42,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         pods: New and changed pods.
         gone_pods: Deleted pods.
         scales: Scales that have changed since they were last read.
+        nodes: What the node loop says now of replicas without a node, where that has changed.
         answers: This tick's samples.
         values: This tick's answers of the custom and external metrics APIs.
         early: Only of a tick between two others: the HPAs that it is for. The others wait, and keep samples and values.
@@ -61,6 +59,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     pods: Sequence[PodView] = ()
     gone_pods: Sequence[Key] = ()
     scales: Sequence[ScaleView] = ()
+    nodes: Sequence[NodesView] = ()
     answers: Sequence[Answer] = ()
     values: Sequence[Reply] = ()
     early: Sequence[Key] | None = None
@@ -68,70 +67,6 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     memory: Sequence[MemoryEntry] = ()
     late: Sequence[LateScale] = ()
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
-
-
-class LastPass(msgspec.Struct, eq=False):
-    """The last pass in columns, so that unchanged parts are not computed again (``fleet``).
-
-    Attributes:
-        columns: The HPAs; with other ones nothing can be compared.
-        overall: (figures, HPAs) what the verdicts were made from.
-        cells: The same by cell: (HPAs of the cell,) positions and (figures, HPAs of the cell).
-        stored: (HPAs,) which proposals are stored from columns: ``proposals`` at ``slots``.
-        repeated: (HPAs,) whose verdicts are those of the pass before.
-        before: (HPAs,) settlements of the pass before, where it had the same HPAs.
-        newest: The columns of the pass, by which verdicts explain themselves.
-        verdicts: (HPAs,)
-        settlements: (HPAs,) what came of the verdicts; empty until it is known.
-        quiet: (HPAs,) whether nothing was to be written or said, and the status is still the one of that time.
-    """
-
-    columns: HpaColumns
-    overall: Int64Vector
-    cells: Sequence[tuple[Int64Vector, Int64Vector]]
-    stored: BoolVector
-    proposals: Int64Vector
-    slots: Int64Vector
-    repeated: BoolVector
-    newest: Newest
-    before: tuple[Settlement, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    settlements: tuple[Settlement, ...] = ()
-    quiet: BoolVector = msgspec.field(default_factory=lambda: np.zeros(0, np.bool_))
-
-
-class Unchanged(msgspec.Struct, eq=False):
-    """A verdict that leaves the target unchanged, and its input.
-
-    Attributes:
-        settings, spec, scale: The very objects.
-        quick: What says that ``facts`` are equal without looking at them.
-        facts: What else must be equal.
-        settlement: What came of the verdict; None until it is known.
-    """
-
-    verdict: Verdict
-    settings: Settings
-    spec: Autoscaler
-    scale: ScaleView
-    quick: tuple[object, ...]
-    facts: tuple[object, ...]
-    settlement: Settlement | None = None
-
-
-class SteadyTally(NamedTuple):
-    """The tally of an HPA's pods for a metric while all of them counted in full, and none was young.
-
-    Attributes:
-        metric, settings, rows: The very objects.
-        changes: The table's count.
-    """
-
-    metric: Metric
-    settings: Settings
-    rows: Int64Vector
-    changes: int
-    tally: Tally
 
 
 class State:
@@ -146,6 +81,8 @@ class State:
         self.specs: dict[Key, Autoscaler] = {}
         self.statuses: dict[Key, HpaStatus] = {}
         self.scales: dict[Key, ScaleView] = {}
+        self.nodes: dict[Key, NodesView] = {}
+        """Of the HPAs some of whose replicas have no node, where a node loop of the process says so."""
         self.recommendations = Recommendations()
         self.events: dict[Key, ScaleEvents] = {}
         self.options: dict[Key, OptionMemory] = {}
@@ -210,6 +147,8 @@ class State:
                 yield
         for key in delta.gone_pods:
             self.table.remove(key)
+        for nodes in delta.nodes:
+            self._put_nodes(nodes)
         for entry in delta.memory:
             key = entry.namespace, entry.name
             self.recommendations.put(key, entry.recommendations)
@@ -261,6 +200,19 @@ class State:
         key = view.namespace, view.name
         self.statuses[key] = view.status
         self.written.pop(key, None)  # it is somebody else's, or the write has failed
+        self._settle_anew(key)
+
+    def _put_nodes(self, view: NodesView) -> None:
+        key = view.namespace, view.name
+        if view.missing:
+            self.nodes[key] = view
+        else:
+            self.nodes.pop(key, None)
+        self.unchanged.pop(key, None)
+        self._settle_anew(key)
+
+    def _settle_anew(self, key: Key) -> None:
+        """Note that what came of the last pass for an HPA may not come of the next one, though nothing else changes."""
         last = self.last_pass
         if last is not None and len(last.quiet) and key in last.columns.position:
             last.quiet[last.columns.position[key]] = False
@@ -272,6 +224,7 @@ class State:
             self.specs,
             self.statuses,
             self.scales,
+            self.nodes,
             self.events,
             self.options,
             self.written,
@@ -388,6 +341,7 @@ class State:
             statuses=[StatusView(*key, self.statuses[key]) for key in self.hpas],
             pods=[self.table.view(row) for row in self.table.rows.ordered()],
             scales=[self.scales[key] for key in sorted(self.scales)],
+            nodes=[self.nodes[key] for key in sorted(self.nodes)],
             holds=self.holds,
             memory=self.memories(),
             late=tuple(self.late.values()),

@@ -54,12 +54,20 @@ class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The answer: how many requested replicas have no node yet, and when nodes for them are expected."""
+    """The answer: how many requested replicas have no node yet, and when nodes for them are expected.
+
+    Attributes:
+        missing: Replicas without a node, those that do not exist yet included.
+        expected: When the last of their nodes is expected; None where nobody knows, or none comes.
+        detail: What they wait for, or why no node comes, for people.
+        refused: How many of the missing ones no node group takes now.
+    """
 
     workload: Workload
     missing: int
     expected: Instant | None
     detail: str = ""
+    refused: int = 0
 
 
 class NodeSize(msgspec.Struct, frozen=True, order=True):

@@ -16,9 +16,10 @@ from kubetide.horizontal.batch.hpas import HpaColumns
 from kubetide.horizontal.batch.results import GroundsAt, Newest, Ordinary
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.reused import LastPass
 from kubetide.horizontal.rules.evaluate import able_of, evaluate, hold, limit_of
 from kubetide.horizontal.rules.metric_results import computation, why_of
-from kubetide.horizontal.state import LastPass, State
+from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status.status import action_of
 from kubetide.objects.hpa import MetricStatus

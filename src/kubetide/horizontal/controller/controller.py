@@ -31,7 +31,7 @@ from kubetide.horizontal.core import (
 from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, LateScale, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
-from kubetide.horizontal.facts.views import view_of_pod
+from kubetide.horizontal.facts.views import NodesView, view_of_pod
 from kubetide.horizontal.options.forecasting import OF_HPA, intents, of_targets
 from kubetide.horizontal.options.forecasting import SOURCE as FORECAST
 from kubetide.horizontal.settings import Settings
@@ -186,6 +186,7 @@ class HorizontalController(BaseLoop):
             self._gatherer.suspect(key)
         self._late += self._actor.late()
         delta = await self._gatherer.gather(self._state, early=early)
+        delta = self._with_nodes(delta)
         if not early:
             delta = self._with_late(delta)
         now = self._clock.now()
@@ -257,6 +258,21 @@ class HorizontalController(BaseLoop):
         return view.uid if view else ""
 
     # ── the board ──
+
+    def _with_nodes(self, delta: Delta) -> Delta:
+        """Add what the node loop says now of replicas that have no node, where that has changed."""
+        known = self._state.nodes
+        answers = {} if self._board is None else {one.workload: one for one in self._board.answers()}
+        if not answers and not known:
+            return delta
+        found = {
+            key: NodesView(*key, answer.missing, answer.refused, answer.expected, answer.detail)
+            for key, (workload, _) in self._announced.items()
+            if (answer := answers.get(workload)) is not None
+        }
+        keys = sorted({*known, *found}.difference(delta.gone_hpas))
+        changed = tuple(found.get(key, NodesView(*key)) for key in keys if found.get(key) != known.get(key))
+        return msgspec.structs.replace(delta, nodes=changed) if changed else delta
 
     def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:
         """Announce the desired replicas on the board, before there are pods."""

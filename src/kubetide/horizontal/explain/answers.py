@@ -43,6 +43,8 @@ _SHOWN_BEFORE = PROPOSALS | {
     "Stabilized",
     "StabilizedAtStart",
     "Limited",
+    "NodesAwaited",
+    "NodesRefused",
     "RescalePlanned",
     "NothingToDo",
 }
@@ -150,6 +152,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         late_events=(),
         action=PLANNED if verdict.rescale else "none",
         error=verdict.error,
+        nodes=state.nodes.get(key),
     )
     metrics = explain_metrics(state, spec, verdict, now)
     windows = () if verdict.raw is None else windows_of(state, spec, verdict, now)

@@ -21,6 +21,9 @@ _FORECASTS: Final = frozenset({"OutageHeld", "Forecast", "ForecastBy"})
 _HOLDING: Final = frozenset({"HeldUntilReady", "Paused", "ScaleDownHeld", "AdjustedByOption"})
 """Reasons for another number than policies and bounds allow."""
 
+_NODES: Final = frozenset({"NodesAwaited", "NodesRefused"})
+"""Reasons for which replicas do not run, whatever their number."""
+
 _BOUNDS: Final = frozenset({"TooManyReplicas", "TooFewReplicas"})
 
 _ENDINGS: Final = frozenset({"RescalePlanned", "NothingToDo"})
@@ -98,10 +101,14 @@ def headline(
     failing = f" A metric fails: {problems}." if problems else ""
     wants = f"wants {verdict.raw}{_by(verdict, metrics)}"
     end = f"is to be scaled to {desired} {when}" if verdict.rescale else f"stays at {current}"
+    nodes = next((VOCABULARY.text(reason) for reason in reasons if reason.code in _NODES), "")
+    nodes = f" {nodes[0].upper()}{nodes[1:]}." if nodes else ""
     if holds:
-        return f"{have} and {wants}, but {joined(holds)}, so it {end}.{failing}"
+        return f"{have} and {wants}, but {joined(holds)}, so it {end}.{nodes}{failing}"
     if verdict.rescale:
-        return f"{have}, {wants}, and {end}.{failing}"
+        return f"{have}, {wants}, and {end}.{nodes}{failing}"
+    if nodes:
+        return f"{have} and {wants}.{nodes}{failing}"
     return f"{have} and {wants}: nothing holds it back.{failing}"
 
 

@@ -1,4 +1,4 @@
-"""What a person can do about an HPA of which no number, or not every metric, can be told."""
+"""What a person can do about an HPA of which no number, or not every metric, can be told, or whose replicas get no node."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ UNDECIDED: Final[Mapping[str, str]] = {
     "BoundsCrossed": "let minReplicas be at most maxReplicas",
 }
 """Reasons for which no number is decided until somebody changes an object, and what is to be changed."""
+
+_NODES: Final = {"NodesRefused": "kubetide explain pod says for each replica without a node what would help"}
 
 _METRICS: Final[Mapping[str, str]] = {
     "FailedGetResourceMetric": "see whether kubectl top pods has the pods: metrics-server serves this metric",
@@ -36,6 +38,7 @@ def way_out_of_metric(failure: MetricFailure) -> str:
 
 
 def way_out(reasons: Sequence[Reason], metrics: Iterable[str]) -> str:
-    """Return what a person can do about an HPA: why it is undecided first, then ``metrics``, the ways out of its metrics."""
-    known = (*(UNDECIDED.get(reason.code, "") for reason in reasons), *metrics)
+    """Return what a person can do about an HPA: why it is undecided or has no nodes, then ``metrics``, the ways out of its metrics."""
+    codes = {**UNDECIDED, **_NODES}
+    known = (*(codes.get(reason.code, "") for reason in reasons), *metrics)
     return "; ".join(dict.fromkeys(filter(None, known)))

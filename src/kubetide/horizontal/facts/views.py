@@ -110,6 +110,24 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
     starting: tuple[str, ...] = ()
 
 
+class NodesView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the node loop says of an HPA's replicas that have no node.
+
+    Attributes:
+        missing: How many these are; 0 where all have one.
+        refused: How many of them no node group takes now.
+        expected: When the last of their nodes is expected; None where nobody knows, or none comes.
+        detail: What they wait for, or why no node comes.
+    """
+
+    namespace: str
+    name: str
+    missing: int = 0
+    refused: int = 0
+    expected: Instant | None = None
+    detail: str = ""
+
+
 def instant_or_year_one(text: str | None) -> int:
     """Return a time of the API, year 1 if it is absent or invalid; beyond the years 1823 to 2116 the nearer end of these."""
     if not text:

@@ -17,6 +17,7 @@ from kubetide.horizontal.facts.pods import NO_REQUEST
 from kubetide.horizontal.facts.samples import Sample
 from kubetide.horizontal.facts.views import PodView
 from kubetide.horizontal.metrics.types import Metric, SampleKey, Tally
+from kubetide.horizontal.reused import SteadyTally
 from kubetide.horizontal.rules.grouping import (
     IGNORED_POD,
     MISSING_POD,
@@ -26,7 +27,7 @@ from kubetide.horizontal.rules.grouping import (
     classify_rows,
 )
 from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.state import State, SteadyTally
+from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 from kubetide.units.vectors import BoolVector, Int64Vector

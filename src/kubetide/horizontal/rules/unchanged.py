@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.reused import Unchanged
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.rules.tally import has_young
 from kubetide.horizontal.rules.windows import stabilized_of
-from kubetide.horizontal.state import State, Unchanged
+from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 

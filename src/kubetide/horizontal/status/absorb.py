@@ -90,16 +90,17 @@ def _settle(
 ) -> Settlement:
     """Settle one HPA; ``last`` is its result of the tick before, where that is known."""
     key, spec = verdict.key, state.specs[verdict.key]
-    before = state.statuses[key]
+    before, nodes = state.statuses[key], state.nodes.get(key)
     unchanged = (
         last is not None
         and last.kept
+        and last.nodes is nodes
         and last.verdict.notes is verdict.notes
         and last.status.conditions is before.conditions
     )
     conditions = before.conditions
     if not unchanged:
-        conditions = say.with_notes(before.conditions, verdict.notes, now)
+        conditions = say.with_notes(before.conditions, say.without_nodes(verdict.notes, nodes), now)
     said: tuple[events.EventNote, ...] = verdict.events
     decided = verdict.stage == "decided"
     action, error, label = "none", verdict.error, verdict.error_label
@@ -163,6 +164,7 @@ def _settle(
         pending=pending,
         held=held,
         kept=conditions is before.conditions,
+        nodes=nodes,
     )
 
 

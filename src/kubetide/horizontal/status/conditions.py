@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from kubetide.horizontal.facts.views import NodesView
 from kubetide.objects.meta import Condition
+from kubetide.units.lists import counted
 from kubetide.units.time import Instant, format_rfc3339
 
 ABLE, ACTIVE, LIMITED, SCALED_TO_ZERO = "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"
@@ -86,6 +88,21 @@ def not_active(reason: str, text: str) -> Note:
 def scale_unreadable(problem: str) -> Note:
     text = f"the HPA controller was unable to get the target's current scale: {problem}"
     return Note(ABLE, "False", "FailedGetScale", text)
+
+
+def without_nodes(notes: Sequence[Note], nodes: NodesView | None) -> Sequence[Note]:
+    """Return the notes with what no node group takes in place of a limit of the HPA itself; the same ones where there is none.
+
+    What an annotation limits stays: somebody asked for that.
+    """
+    if nodes is None or not nodes.refused:
+        return notes
+    text = (
+        f"{counted(nodes.missing, 'replica')} without a node, and no node group takes {nodes.refused} of them: "
+        f"{nodes.detail}"
+    )
+    ours = Note(LIMITED, "True", "NoNodesForReplicas", text)
+    return [ours if note.type == LIMITED and note.reason in _LIMIT_TEXTS else note for note in notes]
 
 
 def paused(desired: int) -> Note:

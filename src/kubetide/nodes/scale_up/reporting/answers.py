@@ -1,4 +1,4 @@
-"""The answers on the board: replicas and larger pods that have no node yet, and when one is expected."""
+"""The answers on the board: replicas and larger pods that have no node yet, when one is expected, and why none comes."""
 
 from __future__ import annotations
 
@@ -12,46 +12,48 @@ from kubetide.nodes.scale_up.pending.replacements import (
     key_of_replacement,
     replaced_pods,
 )
+from kubetide.nodes.scale_up.reporting.pod_events import MAX_TOTAL_NODES, reasons_text
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, key_of
 from kubetide.plan.board import Capacity, Workload
 from kubetide.units.time import Instant
 
+_TOO_NEW = "its pods are too new to be looked at"
+
 
 class _Lack(NamedTuple):
-    """A pod that no present node accepts: when a node for it is expected, if that is known, and what it waits for."""
+    """A pod that no present node accepts.
+
+    Attributes:
+        expected: When a node for it is expected; None where nobody knows, or none comes.
+        detail: What it waits for, or why no node comes.
+        is_refused: Whether no node group takes it now.
+    """
 
     pod: Key
     expected: Instant | None
     detail: str
-    refused: bool = False
+    is_refused: bool = False
 
 
 def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
     """Return one answer per workload with pods that no present node accepts, in order of workload.
 
+    None without the demand source ``intents``: the loops then know nothing of each other, as upstream's.
     Pods that fit on nodes that are there already are not missing. For pods that wait for nodes on
     their way the expected time is that of the request plus the longest joining seen of the group;
     None when no joining was ever seen, or when no group would take the pods.
     """
-    missing: dict[Workload, int] = {}
-    expected: dict[Workload, Instant | None] = {}
-    detail: dict[Workload, str] = {}
+    if "intents" not in state.settings.demand_sources:
+        return ()
+    demand = tick.demand
+    found: dict[Workload, Capacity] = {}
     for lack in _lacks(state, tick):
-        workload = tick.demand.workloads.get(lack.pod)
-        if workload is None or tick.demand.virtual.get(lack.pod) == REPLACEMENTS:
-            continue
-        missing[workload] = missing.get(workload, 0) + 1
-        _expect(expected, workload, lack.expected)
-        if lack.refused:
-            detail[workload] = lack.detail
-        else:
-            detail.setdefault(workload, lack.detail)
-    return tuple(
-        Capacity(workload, missing[workload], expected[workload], detail[workload])
-        for workload in sorted(missing)
-    )
+        workload = demand.workloads.get(lack.pod)
+        if workload is not None and demand.virtual.get(lack.pod) != REPLACEMENTS:
+            found[workload] = _with(found.get(workload), workload, lack)
+    return tuple(found[workload] for workload in sorted(found))
 
 
 def replacement_waits(state: State) -> dict[str, str]:
@@ -87,23 +89,39 @@ def _lacks(state: State, tick: Tick) -> Iterator[_Lack]:
         group = tick.upcoming_nodes.get(node_name)
         if group is not None:
             expected = expected_arrival(state.memory, group)
-            yield _Lack(key_of(pod), expected, f"waits for nodes of group {group}")
-    bought = _bought(tick)
+            yield _Lack(key_of(pod), expected, f"nodes of group {group} are on their way")
+    bought, refusals, too_new = _bought(tick), _refusals(state, tick), set(map(key_of, demand.too_new))
     for pod in (*demand.pods, *demand.too_new):
         key = key_of(pod)
         if key in bought:
             yield _Lack(key, None, f"group {bought[key]} is asked for nodes")
+        elif key in refusals:
+            yield _Lack(key, None, refusals[key], is_refused=True)
         else:
-            yield _Lack(key, None, f"no node group takes it now: {tick.result}", refused=True)
+            yield _Lack(key, None, _TOO_NEW if key in too_new else f"nothing is bought: {tick.result}")
 
 
-def _expect(expected: dict[Workload, Instant | None], workload: Workload, at: Instant | None) -> None:
-    """Keep the latest; once one is unknown, all of the workload is."""
-    if workload not in expected:
-        expected[workload] = at
-        return
-    former = expected[workload]
-    expected[workload] = None if former is None or at is None else Instant(max(former, at))
+def _with(known: Capacity | None, workload: Workload, lack: _Lack) -> Capacity:
+    """Count one more missing replica; the latest time holds, none once one is unknown, and the first refusal's detail."""
+    if known is None:
+        return Capacity(workload, 1, lack.expected, lack.detail, int(lack.is_refused))
+    expected = None
+    if known.expected is not None and lack.expected is not None:
+        expected = max(known.expected, lack.expected)
+    detail = lack.detail if lack.is_refused and not known.refused else known.detail
+    return Capacity(workload, known.missing + 1, expected, detail, known.refused + lack.is_refused)
+
+
+def _refusals(state: State, tick: Tick) -> dict[Key, str]:
+    """Return the pods that no node group takes now, and what the groups say, counted as in upstream's events."""
+    if tick.result == "ScaleUpLimitedByMaxNodesTotal":
+        return dict.fromkeys(map(key_of, tick.demand.pods), MAX_TOTAL_NODES)
+    found: dict[Key, str] = {}
+    for verdict in tick.verdicts:
+        if not verdict.accepted:
+            text = reasons_text(tick, verdict, state.groups) or "there are no node groups"
+            found.update(dict.fromkeys(map(key_of, verdict.pods.pods), text))
+    return found
 
 
 def _bought(tick: Tick) -> dict[Key, str]:
