@@ -53,7 +53,7 @@ def test_rights_of_gce():
         re.findall(r"/(autoscalers|instance\w+|machineTypes|regions|operations)(?:/|\")", source)
     )
     named = {one.split(".")[1] for one in rights("cloud-gce.md")}
-    assert {one.replace("zoneOperations", "operations") for one in named} == collections
+    assert {re.sub("(zone|region)Operations", "operations", one) for one in named} == collections
     assert set(GCE_RIGHTS.values()) <= set(rights("cloud-gce.md"))
     text = (DOCS / "cloud-gce.md").read_text()
     for collection in ("instanceGroupManagers", "instanceTemplates"):

@@ -19,8 +19,9 @@ PLACES = VENDORS | {
     "alibaba, total capacity": partial(Alibaba, desired=False),
     "azure, flexible": partial(Azure, flexible=True),
     "gce, in bulk": partial(Gce, bulk=True),
+    "gce, regional": partial(Gce, regional=True),
 }
-FAILING = VENDORS | {"azure": partial(Azure, fast_delete=True)}
+FAILING = VENDORS | {"gce, regional": partial(Gce, regional=True), "azure": partial(Azure, fast_delete=True)}
 # A scale set's capacity counts machines that exist, if only as being created: nothing can be withdrawn.
 WITHOUT_OPEN_ORDERS = {
     cloud_battery.a_decrease_never_removes_what_exists,

@@ -81,6 +81,19 @@ def test_a_removal_that_is_refused_on_purpose_ends_a_story():
     assert "min size reached" in play(removals(["ins-1"], least=3))
 
 
+def test_regional_groups_are_taken_on_purpose():
+    """REGIONAL_GROUPS: only the URL of a group of a region; upstream refuses it as it refuses others."""
+    url = "https://www.googleapis.com/compute/v1/projects/p/regions/r/instanceGroups/g"
+    case = {"id": "x", "provider": "gce", "kind": "mig_url", "input": {"url": url}}
+    refused = {
+        "error": "wrong url: expected format https://.*/projects/<project-id>/zones/<zone>/instanceGroups/<name>"
+    }
+    assert clouds.first_difference(case | {"expect": {"error": f"{refused['error']}, got {url}"}}) is None
+    other = url.replace("instanceGroups", "instanceGroupManagers")
+    expected = {"error": f"{refused['error']}, got {other}"}
+    assert clouds.first_difference(case | {"input": {"url": other}, "expect": expected}) is None
+
+
 def test_a_provider_without_a_module_fails():
     """Cases that nothing plays count as failed."""
     case = {"id": "x", "provider": "nowhere", "kind": "tags", "input": {}, "expect": {}}

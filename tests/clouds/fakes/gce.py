@@ -7,6 +7,7 @@ import re
 from tests.clouds.fakes.server import Answer, Asked
 
 ZONE = "us-central1-b"
+REGION, ZONES = "us-central1", (ZONE, "us-central1-c")
 PROJECT = "shop"
 ROOT = "https://www.googleapis.com/compute/v1"
 KUBE_ENV = 'AUTOSCALER_ENV_VARS: "node_labels=team=shop;kube_reserved=cpu=60m,memory=960Mi"\n'
@@ -22,7 +23,7 @@ _QUERY = {
 
 
 class FakeGce:
-    """The API of one project over a fleet.
+    """The API of one project over a fleet, whose groups are of a zone, or of the region.
 
     Lists have ``page`` entries a page; ``errors`` are (status, reason) to give, ``refused_changes`` by method and
     collection. ``managers`` are what single groups have besides the rest, ``templates`` those that are not the usual one.
@@ -30,8 +31,9 @@ class FakeGce:
     ``autoscalers`` are those of the zone.
     """
 
-    def __init__(self, fleet, page=1):
-        self.fleet, self.page = fleet, page
+    def __init__(self, fleet, page=1, *, regional=False):
+        self.fleet, self.page, self.regional = fleet, page, regional
+        self.place = ["regions", REGION] if regional else ["zones", ZONE]
         self.errors: list[tuple[int, str]] = []
         self.failed_operation = None
         self.refused = None
@@ -67,7 +69,11 @@ class FakeGce:
             return self._template(asked, parts[2:])
         if parts[0] == "global":
             return self._operation(asked, parts[1:])
-        assert parts[:2] == ["zones", ZONE], parts
+        if parts[0] == "zones" and parts[1] in ZONES and parts[2] == "machineTypes":
+            name = parts[3]
+            known = MACHINE_TYPES.get(name)
+            return Answer({"name": name, **known}) if known else _error(404, "notFound")
+        assert parts[:2] == self.place, parts
         match parts[2:]:
             case ["instanceGroups"]:
                 pattern = re.compile(asked.query["filter"].removeprefix("name eq "))
@@ -90,7 +96,7 @@ class FakeGce:
             ):
                 listed = [self._managed(name, one) for one in self.fleet.machines(name)]
                 return self._paged("managedInstances", listed, asked)
-            case ["instances"]:
+            case ["instances"] if not self.regional:
                 own = [one for name in sorted(self.fleet.groups) for one in self._listed(name)]
                 return self._paged("items", [*self.strangers, *own], asked)
             case ["autoscalers"] if asked.method == "GET":
@@ -99,8 +105,6 @@ class FakeGce:
                 name in self.fleet.groups and asked.method == "POST"
             ):
                 return self._change(name, verb, asked)
-            case ["machineTypes", name] if name in MACHINE_TYPES:
-                return Answer({"name": name, **MACHINE_TYPES[name]})
             case ["operations", _, "wait"]:
                 return self._operation(asked, parts[2:])
         return _error(404, "notFound")
@@ -170,8 +174,9 @@ class FakeGce:
             assert asked.body.keys() <= {"instances", "skipInstancesOnValidationError"}
             assert asked.body["skipInstancesOnValidationError"] is True
             for url in asked.body["instances"]:
-                assert url.startswith(f"{ROOT}/projects/{PROJECT}/zones/{ZONE}/instances/"), url
-                self.fleet.end(name, url.rpartition("/")[2])
+                machine = url.rpartition("/")[2]
+                assert url == self._url(machine), url
+                self.fleet.end(name, machine)
         else:
             assert verb == "resize", verb
             self.fleet.set_target(name, int(asked.query["size"]))
@@ -183,11 +188,18 @@ class FakeGce:
         more = {"nextPageToken": str(end)} if end < len(items) else {}
         return Answer({key: items[start:end], **more})
 
+    def _url(self, machine):
+        return f"{ROOT}/projects/{PROJECT}/zones/{self.zone_of(machine)}/instances/{machine}"
+
+    def zone_of(self, machine):
+        """Return the zone of a machine; a group of the region has them in two."""
+        return ZONES[sum(machine.encode()) % 2] if self.regional else ZONE
+
     def _manager(self, name):
         states = [self.fleet.state(one) for one in self.fleet.machines(name)]
         return {
             "name": name,
-            "zone": f"{ROOT}/projects/{PROJECT}/zones/{ZONE}",
+            **self._whereabouts(),
             "baseInstanceName": name,
             "instanceTemplate": f"{ROOT}/projects/{PROJECT}/global/instanceTemplates/shop-template",
             "targetSize": self.fleet.groups[name].target,
@@ -199,12 +211,23 @@ class FakeGce:
             **self.managers.get(name, {}),
         }
 
+    def _whereabouts(self):
+        root = f"{ROOT}/projects/{PROJECT}"
+        if not self.regional:
+            return {"zone": f"{root}/zones/{ZONE}"}
+        zones = [{"zone": f"{root}/zones/{one}"} for one in reversed(ZONES)]
+        return {
+            "region": f"{root}/regions/{REGION}",
+            "distributionPolicy": {"zones": zones, "targetShape": "EVEN"},
+            "updatePolicy": {"type": "OPPORTUNISTIC", "instanceRedistributionType": "NONE"},
+        }
+
     def _managed(self, name, machine):
         action = {"Running": "NONE", "Creating": "CREATING", "Deleting": "DELETING"}[
             self.fleet.state(machine)
         ]
         found = {
-            "instance": f"{ROOT}/projects/{PROJECT}/zones/{ZONE}/instances/{machine.name}",
+            "instance": self._url(machine.name),
             "currentAction": action,
             "instanceStatus": "RUNNING" if action == "NONE" else "",
         }

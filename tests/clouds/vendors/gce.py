@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from tests.clouds.fakes.gce import KUBE_ENV, PROJECT, ROOT, ZONE, FakeGce
+from tests.clouds.fakes.gce import KUBE_ENV, PROJECT, REGION, ROOT, ZONE, FakeGce
 from tests.clouds.vendors.vendor import Vendor, token
 
 from kubetide.clouds.gce.api import ComputeApi, refusal
@@ -14,8 +14,8 @@ from kubetide.clouds.gce.settings import GceSettings, parse_discoveries
 LARGE = f"auto-workers-e2-standard-16-{ZONE}"
 
 
-def url(name):
-    return f"{ROOT}/projects/{PROJECT}/zones/{ZONE}/instanceGroups/{name}"
+def url(name, place=f"zones/{ZONE}"):
+    return f"{ROOT}/projects/{PROJECT}/{place}/instanceGroups/{name}"
 
 
 def template(types, machine_type="e2-standard-2", **properties):
@@ -54,7 +54,7 @@ def template_url(name):
 
 
 class Gce(Vendor):
-    """Managed instance groups; with ``discovery`` none is named, in ``bulk`` instances are listed by zone."""
+    """Managed instance groups, of a zone or ``regional``; with ``discovery`` none is named, in ``bulk`` instances are listed by zone."""
 
     refusal = staticmethod(refusal)
     refused_as = (("Throttled", (429, "rateLimitExceeded")), ("Permission", (403, "forbidden")))
@@ -101,15 +101,16 @@ class Gce(Vendor):
     )
     pattern_at_rest = ("GET instanceGroupManagers", "POST listManagedInstances")
 
-    def __init__(self, *, bulk=False, discovery=(), **how):
+    def __init__(self, *, bulk=False, discovery=(), regional=False, **how):
+        self.regional = regional
         super().__init__(**how)
         self.bulk, self.discovery = bulk, parse_discoveries(discovery)
 
     def make_fake(self, page):
-        return FakeGce(self.fleet, page)
+        return FakeGce(self.fleet, page, regional=self.regional)
 
     def id_of(self, name):
-        return url(name)
+        return url(name, f"regions/{REGION}") if self.regional else url(name)
 
     def provider(self, rest, address, nodes):
         api = ComputeApi(rest, self.clock, token, PROJECT, root=f"{address}/compute/v1")
@@ -155,7 +156,7 @@ class Gce(Vendor):
         yield "forbidden", "Permission"
 
     def node_id(self, _group, machine):
-        return f"gce://{PROJECT}/{ZONE}/{machine}"
+        return f"gce://{PROJECT}/{self.fake.zone_of(machine)}/{machine}"
 
     async def run_out(self, group):
         name = self.created(group)

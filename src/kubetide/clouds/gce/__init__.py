@@ -1,1 +1,1 @@
-"""Google Compute Engine: zonal managed instance groups."""
+"""Google Compute Engine: managed instance groups of a zone or of a region."""

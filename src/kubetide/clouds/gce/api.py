@@ -30,7 +30,7 @@ from kubetide.clouds.gce.autoscalers import Autoscaler
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.managers import Manager
-from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part, region_of
+from kubetide.clouds.gce.references import ROOT, GceRef, Place, TemplateRef, instance_url, last_part
 from kubetide.clouds.gce.template import InstanceTemplate
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.clock import Clock
@@ -151,10 +151,9 @@ class ComputeApi:
         found = await self._list("GET", path, _Page[_Named], {"filter": name_filter})
         return [one.name for one in found]
 
-    async def managers(self, project: str, zone: str) -> list[Manager]:
-        """Return all managed groups of a zone."""
-        path = f"projects/{project}/zones/{zone}/instanceGroupManagers"
-        return await self._list("GET", path, _Page[Manager])
+    async def managers(self, place: Place) -> list[Manager]:
+        """Return all managed groups of a zone, or of a region."""
+        return await self._list("GET", f"{place.path}/instanceGroupManagers", _Page[Manager])
 
     async def manager(self, ref: GceRef) -> Manager:
         """Return one managed group. Raises CloudError, as upstream with a type of its own where it does not exist."""
@@ -173,11 +172,11 @@ class ComputeApi:
         """Return all instances of a zone."""
         return await self._list("GET", f"projects/{project}/zones/{zone}/instances", _Page[ListedInstance])
 
-    async def autoscalers(self, project: str, zone: str) -> Entries[Autoscaler]:
-        """Return all autoscalers of a zone. Raises CloudError that names the right where it is missing."""
-        path = f"projects/{project}/zones/{zone}/autoscalers"
+    async def autoscalers(self, place: Place) -> Entries[Autoscaler]:
+        """Return all autoscalers of a zone or region. Raises CloudError that names the right where it is missing."""
         with needs_right("compute.autoscalers.list"):
-            return read_entries(await self._list("GET", path, _Page[Json]), Autoscaler, "name")
+            listed = await self._list("GET", f"{place.path}/autoscalers", _Page[Json])
+            return read_entries(listed, Autoscaler, "name")
 
     async def template(self, project: str, region: str, template: TemplateRef) -> InstanceTemplate:
         """Return an instance template."""
@@ -207,9 +206,10 @@ class ComputeApi:
         body = {"instances": [{"name": name} for name in names]}
         await self._change(ref, "createInstances", body=body)
 
-    async def delete_instances(self, ref: GceRef, urls: Sequence[str]) -> None:
+    async def delete_instances(self, ref: GceRef, instances: Sequence[GceRef]) -> None:
         """Delete instances, which lowers the target, and wait for the order to be carried out."""
-        body = {"instances": list(urls), "skipInstancesOnValidationError": True}
+        urls = [instance_url(one) for one in instances]
+        body = {"instances": urls, "skipInstancesOnValidationError": True}
         await self._change(ref, "deleteInstances", body=body)
 
     async def resize(self, ref: GceRef, size: int) -> None:
@@ -236,7 +236,7 @@ class ComputeApi:
 
     def template_path(self, ref: GceRef, template: TemplateRef) -> str:
         """Return what names an instance template in a request for a group."""
-        return _template_path(ref.project, region_of(ref.zone), template)
+        return _template_path(ref.project, ref.region, template)
 
     async def _order(self, method: str, path: str, what: str, *, body: Json | None = None) -> None:
         request = await self._request(method, path, {}, body)
@@ -255,7 +255,7 @@ class ComputeApi:
         request = await self._request("POST", f"{_manager_path(ref)}/{verb}", query or {}, body)
         what = f"{verb} of {ref}"
         operation = _operation(await self._rest.change(request), what)
-        await self._wait(f"projects/{ref.project}/zones/{ref.zone}", what, operation, within=_WAIT_IN_ALL)
+        await self._wait(ref.place.path, what, operation, within=_WAIT_IN_ALL)
 
     async def _wait(self, place: str, what: str, operation: _Operation, *, within: Duration) -> None:
         """Wait until the operation is done. Raises CloudError where it failed or took longer."""
@@ -325,7 +325,7 @@ def _operation(response: Response, what: str) -> _Operation:
 
 
 def _manager_path(ref: GceRef) -> str:
-    return f"projects/{ref.project}/zones/{ref.zone}/instanceGroupManagers/{ref.name}"
+    return f"{ref.place.path}/instanceGroupManagers/{ref.name}"
 
 
 def _template_path(project: str, region: str, template: TemplateRef) -> str:

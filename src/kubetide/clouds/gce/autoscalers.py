@@ -13,7 +13,7 @@ from msgspec import field
 
 from kubetide.clouds.common.entries import Entries
 from kubetide.clouds.common.scaling_policies import by_group
-from kubetide.clouds.gce.references import GceRef, group_id, parse_manager_url
+from kubetide.clouds.gce.references import GceRef, Place, group_id, parse_manager_url
 from kubetide.objects.base import ApiStruct
 from kubetide.units.lists import listed
 
@@ -55,20 +55,20 @@ class Autoscaler(ApiStruct):
 
 
 def scaling_policies(
-    autoscalers: Mapping[tuple[str, str], Entries[Autoscaler]], groups: Collection[GceRef]
+    autoscalers: Mapping[Place, Entries[Autoscaler]], groups: Collection[GceRef]
 ) -> dict[str, tuple[str, ...]]:
     """Return the autoscalers that change the sizes of groups, by the groups' ids.
 
     Args:
-        autoscalers: Those of each project and zone.
+        autoscalers: Those of each zone and region.
         groups: The provider's groups; autoscalers of others are left out.
 
     Raises:
         CloudError: Where none is found, and one cannot be read.
     """
     found = (
-        (parse_manager_url(one.target, project), one)
-        for (project, _), entries in autoscalers.items()
+        (parse_manager_url(one.target, place.project), one)
+        for place, entries in autoscalers.items()
         for one in entries.found
     )
     return by_group(

@@ -1,6 +1,6 @@
-"""The Cloud port over Compute Engine's zonal managed instance groups.
+"""The Cloud port over Compute Engine's managed instance groups, of a zone or of a region.
 
-A refresh costs one list of managers a zone and one list of instances a group, both paged (with bulk
+A refresh costs one list of managers a zone (or region) and one list of instances a group, both paged (with bulk
 listing: one list of instances a zone); discovery adds one list of groups a spec and zone each minute.
 Templates and machine types are read when they change, machine types anew each hour.
 """
@@ -28,7 +28,7 @@ from kubetide.clouds.gce.instances import instances_by_group, managed_instances
 from kubetide.clouds.gce.managers import Manager
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
-from kubetide.clouds.gce.references import GceRef, group_id, instance_url, parse_group_url, parse_provider_id
+from kubetide.clouds.gce.references import GceRef, Place, group_id, parse_group_url, parse_provider_id
 from kubetide.clouds.gce.settings import GceSettings
 from kubetide.clouds.gce.templates import Built, Templates
 from kubetide.ports.clock import Clock
@@ -72,7 +72,7 @@ class GceCloud(Cloud):
             for spec in settings.nodes
         }
         self._managers: dict[GceRef, Manager] = {}
-        self._listed_zones: set[tuple[str, str]] = set()
+        self._listed_places: set[Place] = set()
         self._instances: dict[GceRef, tuple[Instance, ...]] = {}
         self._listed_at: dict[GceRef, Duration] = {}
         self._fresh: set[GceRef] = set()
@@ -101,7 +101,7 @@ class GceCloud(Cloud):
         Later it is shown as it is, so that it keeps no other from growing.
         """
         self._managers.clear()
-        self._listed_zones.clear()
+        self._listed_places.clear()
         self._fresh.clear()
         now = self._clock.monotonic()
         if self._discovered_at is not None and now - self._discovered_at < _DISCOVERY_EVERY:
@@ -140,10 +140,10 @@ class GceCloud(Cloud):
         """Return the groups that were created like one of these, or like one that discovery would find."""
         found: dict[GceRef, Bounds] = {}
         earlier = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_ours}
-        for project, zone in sorted({(ref.project, ref.zone) for ref in (*known, *earlier)}):
-            await self._list_managers(project, zone)
-            if (project, zone) not in self._listed_zones:
-                found |= {ref: one for ref, one in earlier.items() if ref[:2] == (project, zone)}
+        for place in sorted({ref.place for ref in (*known, *earlier)}):
+            await self._list_managers(place)
+            if place not in self._listed_places:
+                found |= {ref: one for ref, one in earlier.items() if ref.place == place}
         for ref, manager in self._managers.items():
             pattern = pattern_of(manager)
             if pattern is None:
@@ -163,8 +163,8 @@ class GceCloud(Cloud):
         if self._settings.bulk_listing:
             await self._list_in_bulk()
         refs = sorted(self._groups)
-        for project, zone in sorted({(ref.project, ref.zone) for ref in refs}):
-            await self._list_managers(project, zone)
+        for place in sorted({ref.place for ref in refs}):
+            await self._list_managers(place)
         found = await in_parallel(refs, self._reading, limit=self._settings.at_once)
         if not any(one.instances_error for one in found):
             self._ledger.keep(each.provider_id for one in found for each in one.instances or ())
@@ -189,24 +189,24 @@ class GceCloud(Cloud):
             template_error=template_error,
             options=options,
             warnings=(*warnings, *(pattern.warnings if pattern else ())),
-            offerings=None if built is None else (built.offering,),
+            offerings=None if built is None else built.offerings,
             debug=str(ref),
             autoprovisioned=ref in self._managers and self._is_ours(ref, self._managers[ref]),
         )
 
-    async def _list_managers(self, project: str, zone: str) -> None:
-        if (project, zone) in self._listed_zones:
+    async def _list_managers(self, place: Place) -> None:
+        if place in self._listed_places:
             return
-        listed, error = await attempt(self._api.managers(project, zone))
+        listed, error = await attempt(self._api.managers(place))
         if error:
             return  # each group is then asked by itself
-        self._listed_zones.add((project, zone))
+        self._listed_places.add(place)
         for one in listed or ():
-            self._managers.setdefault(GceRef(project, zone, one.name), one)
+            self._managers.setdefault(place.named(one.name), one)
 
     async def _manager(self, ref: GceRef) -> Manager:
         if ref not in self._managers:
-            await self._list_managers(ref.project, ref.zone)
+            await self._list_managers(ref.place)
         if ref not in self._managers:
             self._managers[ref] = await self._api.manager(ref)
         return self._managers[ref]
@@ -225,15 +225,15 @@ class GceCloud(Cloud):
         return self._instances[ref]
 
     async def _list_in_bulk(self) -> None:
-        """Read the instances of settled groups from one list a zone; the others are asked by themselves."""
-        for project, zone in sorted({(ref.project, ref.zone) for ref in self._groups}):
-            await self._list_managers(project, zone)
-            listed, error = await attempt(self._api.instances(project, zone))
+        """Read the instances of settled groups from one list a zone; the others, and regional ones, are asked by themselves."""
+        for place in sorted({ref.place for ref in self._groups if not ref.is_regional}):
+            await self._list_managers(place)
+            listed, error = await attempt(self._api.instances(place.project, place.location))
             if error:
                 continue
             found = instances_by_group(listed or ())
             for ref, manager in self._managers.items():
-                if ref not in self._groups:
+                if ref not in self._groups or ref.is_regional:
                     continue
                 mine = found.get(ref, [])
                 # A machine that stopped by itself is its group's still: only the group knows what becomes of it.
@@ -245,17 +245,20 @@ class GceCloud(Cloud):
         """Return the autoscalers that change the sizes of groups, by group. Raises CloudError."""
         if self._discovered_at is None:
             await self.renew()
-        zones = sorted({(ref.project, ref.zone) for ref in self._groups})
-        return scaling_policies({zone: await self._api.autoscalers(*zone) for zone in zones}, self._groups)
+        places = sorted({ref.place for ref in self._groups})
+        return scaling_policies({one: await self._api.autoscalers(one) for one in places}, self._groups)
 
     # ── templates ───────────────────────────────────────────────────────────────────────────────
 
     async def _template_of(self, ref: GceRef) -> Built:
-        return await self._templates.built(ref, (await self._manager(ref)).instance_template)
+        manager = await self._manager(ref)
+        return await self._templates.built(ref, manager.instance_template, manager.zones(ref))
 
     async def _options(self, ref: GceRef) -> ReadOptions:
         try:
-            return await self._templates.options(ref, (await self._manager(ref)).instance_template)
+            manager = await self._manager(ref)
+            read = await self._templates.options(ref, manager.instance_template)
+            return read._replace(warnings=(*manager.doubts(ref), *read.warnings))
         except CloudError as error:
             warning = f"autoscaling options of {ref} cannot be read: {error}"
             return ReadOptions(self._templates.last_options(ref), (warning,))
@@ -318,7 +321,7 @@ class GceCloud(Cloud):
             if any(one.provider_id == provider_id for one in instances):
                 return ref
         for ref in sorted(self._groups):
-            if (ref.project, ref.zone) != (instance.project, instance.zone):
+            if not ref.may_hold(instance):
                 continue
             manager, _ = await attempt(self._manager(ref))
             if manager is None or not instance.name.startswith(manager.base_instance_name):
@@ -375,7 +378,7 @@ class GceCloud(Cloud):
         self._forget(ref)
         # However young the last list is, it shows them as running.
         self._list_anew(ref)
-        call = self._api.delete_instances(ref, [instance_url(parse_provider_id(one)) for one in doomed])
+        call = self._api.delete_instances(ref, [parse_provider_id(one) for one in doomed])
         await self._ledger.remove(group_id, target, doomed, call)
 
     async def _known(self, url: str) -> GceRef:
@@ -388,7 +391,7 @@ class GceCloud(Cloud):
 
     def _forget(self, ref: GceRef) -> None:
         self._managers.pop(ref, None)
-        self._listed_zones.discard((ref.project, ref.zone))
+        self._listed_places.discard(ref.place)
 
     def _list_anew(self, ref: GceRef) -> None:
         self._fresh.discard(ref)

@@ -29,7 +29,7 @@ from kubetide.clouds.common.creation import (
 from kubetide.clouds.gce.api import ComputeApi
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.managers import Manager
-from kubetide.clouds.gce.references import GceRef, TemplateRef, group_id, parse_template_url, region_of
+from kubetide.clouds.gce.references import GceRef, TemplateRef, group_id, parse_template_url
 from kubetide.clouds.gce.template import InstanceTemplate, TemplateProperties
 from kubetide.clouds.gce.templates import Templates, build, options_of
 from kubetide.objects.base import Json
@@ -40,6 +40,7 @@ CALLED: Final = "a managed instance group"
 ITEM: Final = "kubetide-create"
 """The key of the metadata item that marks a pattern."""
 
+_REGIONAL: Final = "it is regional; mark a group of one zone"
 _LONGEST = 54
 """Names of instances have 63 characters: the group's, four letters of theirs, and what a caller appends."""
 _MARK: Final = f"{CREATED}="
@@ -106,7 +107,9 @@ def obstacle_of(manager: Manager, template: InstanceTemplate, max_size: int) -> 
 
 def ref_of(pattern: GceRef, machine_type: str) -> GceRef:
     """Return the group that would be created."""
-    return pattern._replace(name=candidate_name(pattern.name, machine_type, pattern.zone, longest=_LONGEST))
+    return pattern._replace(
+        name=candidate_name(pattern.name, machine_type, pattern.location, longest=_LONGEST)
+    )
 
 
 def would_be(template: InstanceTemplate, ref: GceRef, machine_type: str) -> InstanceTemplate:
@@ -127,7 +130,7 @@ async def create(api: ComputeApi, pattern: GceRef, ref: GceRef, new: NewGroup) -
     group = await api.manager_model(pattern)
     with copying(f"the group {pattern}"):
         used = parse_template_url(group["instanceTemplate"])
-    template = await api.template_model(pattern.project, region_of(pattern.zone), used)
+    template = await api.template_model(pattern.project, pattern.region, used)
     own = TemplateRef(ref.name, used.is_regional)
     with copying(f"the instance template {used.name}"):
         body = _template_body(template, ref.name, new.instance_type, pattern.name)
@@ -149,7 +152,7 @@ async def _insert_template(api: ComputeApi, ref: GceRef, own: TemplateRef, body:
         if error.error_code != "alreadyExists":
             raise
         # One that an earlier process left behind; Compute Engine refuses to delete one that is in use.
-        found = await api.template_model(ref.project, region_of(ref.zone), own)
+        found = await api.template_model(ref.project, ref.region, own)
         if not (found.get("description") or "").startswith(_MARK):
             raise
         await api.delete_template(ref, own)
@@ -223,7 +226,7 @@ class Patterns:
         if not asked:
             return Pattern()
         mark = f"metadata item {ITEM}"
-        obstacle = obstacle_of(manager, template, max_size)
+        obstacle = _REGIONAL if ref.is_regional else obstacle_of(manager, template, max_size)
         if obstacle:
             return Pattern((), tuple(pattern_warnings(mark, asked, obstacle, ())))
         machines, unfit = await self._machines(ref, template, asked)
@@ -239,14 +242,14 @@ class Patterns:
     ) -> tuple[dict[str, MachineType], dict[str, str]]:
         """Return the types that there are, and why some are of no use; one that there is not is asked for once."""
         assert template.properties is not None, "it names types"
-        own = await self._templates.machine(ref, template.properties.machine_type)
+        own = await self._templates.machine(ref.project, ref.location, template.properties.machine_type)
         machines: dict[str, MachineType] = {}
         unfit: dict[str, str] = {}
         for name in asked:
             if self._unknown.get((ref, name)) is template:
                 continue
             try:
-                machine = machines[name] = await self._templates.machine(ref, name)
+                machine = machines[name] = await self._templates.machine(ref.project, ref.location, name)
             except CloudError as error:
                 if error.error_code in {"", "notFound", "404"}:
                     self._unknown[ref, name] = template
@@ -273,7 +276,7 @@ def _candidate(
 ) -> Candidate | None:
     ref = ref_of(pattern, machine.name)
     try:
-        built = build(would_be(template, ref, machine.name), machine, ref)
+        built = build(would_be(template, ref, machine.name), machine, ref, (ref.location,))
         options, _ = options_of(template)
     except CloudError:
         return None
@@ -282,11 +285,11 @@ def _candidate(
         NodeGroup(
             template=built.shown,
             options=options,
-            offerings=(built.offering,),
-            price_per_hour=built.offering.price_per_hour,
+            offerings=built.offerings,
+            price_per_hour=built.offerings[0].price_per_hour,
         ),
         group_id=group_id(ref),
         max_size=max_size,
         instance_type=machine.name,
-        zone=pattern.zone,
+        zone=pattern.location,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import field
+
+from kubetide.clouds.gce.references import GceRef, last_part
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.errors import CloudError
 
@@ -35,6 +38,25 @@ class CurrentActions(ApiStruct):
         )
 
 
+class DistributionZone(ApiStruct):
+    """A zone of a regional group, by its URL."""
+
+    zone: str = ""
+
+
+class DistributionPolicy(ApiStruct):
+    """In which zones a regional group makes instances, and whether evenly."""
+
+    zones: tuple[DistributionZone, ...] | None = None
+    target_shape: str = "EVEN"
+
+
+class UpdatePolicy(ApiStruct):
+    """Whether a regional group moves its instances between zones by itself: PROACTIVE, or NONE."""
+
+    instance_redistribution_type: str = "PROACTIVE"
+
+
 class Manager(ApiStruct):
     """An InstanceGroupManager."""
 
@@ -48,6 +70,30 @@ class Manager(ApiStruct):
     current_actions: CurrentActions | None = None
     stateful_policy: Json | None = None
     instance_flexibility_policy: Json | None = None
+    distribution_policy: DistributionPolicy | None = None
+    update_policy: UpdatePolicy = field(default_factory=UpdatePolicy)
+
+    def zones(self, ref: GceRef) -> tuple[str, ...]:
+        """Return the zones in which a group makes its instances, ordered. Raises CloudError where nobody says them."""
+        if not ref.is_regional:
+            return (ref.location,)
+        policy = self.distribution_policy or DistributionPolicy()
+        zones = tuple(sorted(last_part(one.zone) for one in policy.zones or ()))
+        if not zones:
+            raise CloudError(f"Compute Engine does not say the zones of {self.name}")
+        return zones
+
+    def doubts(self, ref: GceRef) -> tuple[str, ...]:
+        """Return what about the group's own settings does not go with an autoscaler."""
+        policy = self.distribution_policy or DistributionPolicy()
+        redistributes = self.update_policy.instance_redistribution_type != "NONE"
+        if not (ref.is_regional and redistributes and policy.target_shape == "EVEN"):
+            return ()
+        doubt = (
+            "Compute Engine ends its machines, also those in use, to have as many in each zone; "
+            "set its instance redistribution to NONE"
+        )
+        return (doubt,)
 
     @property
     def size(self) -> int:

@@ -13,26 +13,63 @@ ROOT = "https://www.googleapis.com/compute/v1"
 
 _SCHEME = "gce://"
 _URL = re.compile(r"https://.*projects/([^/]*)/zones/([^/]*)/(instanceGroups|instances)/([^/]*)")
+_REGIONAL_GROUP = re.compile(r"https://.*projects/([^/]*)/regions/([^/]*)/instanceGroups/([^/]*)")
 _MANAGER = re.compile(
-    r"(?:https://.*/|)projects/([^/]*)/(?:zones|regions)/([^/]*)/instanceGroupManagers/([^/]*)"
+    r"(?:https://.*/|)projects/([^/]*)/(zones|regions)/([^/]*)/instanceGroupManagers/([^/]*)"
 )
 _REGIONAL_TEMPLATE = re.compile(r"/projects/.*[A-Za-z0-9]+.*/regions/")
 
 
+class Place(NamedTuple):
+    """Where groups are: a zone, or a region where ``is_regional``."""
+
+    project: str
+    location: str
+    is_regional: bool = False
+
+    @property
+    def path(self) -> str:
+        """How requests begin that are about what is there."""
+        return f"projects/{self.project}/{'regions' if self.is_regional else 'zones'}/{self.location}"
+
+    def named(self, name: str) -> GceRef:
+        """Return what is here under a name."""
+        return GceRef(self.project, self.location, name, self.is_regional)
+
+
 class GceRef(NamedTuple):
-    """A group, a manager or an instance of one zone."""
+    """An instance or a group of a zone, or, where ``is_regional``, a group of a region."""
 
     project: str = ""
-    zone: str = ""
+    location: str = ""
     name: str = ""
+    is_regional: bool = False
 
     def __str__(self) -> str:
-        return f"{self.project}/{self.zone}/{self.name}"
+        return f"{self.project}/{self.location}/{self.name}"
+
+    @property
+    def place(self) -> Place:
+        """The zone or region."""
+        return Place(self.project, self.location, self.is_regional)
+
+    @property
+    def region(self) -> str:
+        """The region, for a zone the one that it is in. Raises CloudError."""
+        return self.location if self.is_regional else region_of(self.location)
+
+    def may_hold(self, instance: GceRef) -> bool:
+        """Return whether an instance of the group can be where this one is."""
+        where = instance.region if self.is_regional else instance.location
+        return (instance.project, where) == (self.project, self.location)
 
 
 def parse_group_url(url: str) -> GceRef:
-    """Return the zonal group that an instance group's URL names. Raises CloudError."""
-    return _parse_url(url, "instanceGroups")
+    """Return the group that an instance group's URL names. Raises CloudError, in upstream's words."""
+    regional = _REGIONAL_GROUP.fullmatch(url)
+    if regional is None:
+        return _parse_url(url, "instanceGroups")
+    return GceRef(regional[1], regional[2], regional[3], is_regional=True)
 
 
 def parse_instance_url(url: str) -> GceRef:
@@ -55,17 +92,17 @@ def parse_manager_url(url: str, project: str) -> GceRef:
     Metadata names the project by its number, so ``project`` takes its place.
     """
     found = _MANAGER.fullmatch(url)
-    return GceRef(project, found[2], found[3]) if found else GceRef()
+    return GceRef(project, found[3], found[4], found[2] == "regions") if found else GceRef()
 
 
 def group_id(ref: GceRef, root: str = ROOT) -> str:
     """Return the id of a node group: its instance group's URL."""
-    return f"{root}/projects/{ref.project}/zones/{ref.zone}/instanceGroups/{ref.name}"
+    return f"{root}/{ref.place.path}/instanceGroups/{ref.name}"
 
 
 def instance_url(ref: GceRef, root: str = ROOT) -> str:
     """Return the URL of an instance, as requests name it."""
-    return f"{root}/projects/{ref.project}/zones/{ref.zone}/instances/{ref.name}"
+    return f"{root}/{ref.place.path}/instances/{ref.name}"
 
 
 def provider_id(ref: GceRef) -> str:
@@ -82,7 +119,8 @@ def parse_provider_id(text: str) -> GceRef:
     parts = text[len(_SCHEME) :].split("/") if len(text) >= len(_SCHEME) else []
     if len(parts) != 3:
         raise CloudError(f"wrong id: expected format gce://<project-id>/<zone>/<name>, got {text}")
-    return GceRef(*parts)
+    project, zone, name = parts
+    return GceRef(project, zone, name)
 
 
 class TemplateRef(NamedTuple):

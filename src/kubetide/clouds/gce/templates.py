@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubetide.clouds.common.options import ReadOptions, read_options
-from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, kube_proxy
+from kubetide.clouds.common.template import INSTANCE_TYPE, kube_proxy
 from kubetide.clouds.gce import kube_env
 from kubetide.clouds.gce.api import ComputeApi
 from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
 from kubetide.clouds.gce.prices import node_price
-from kubetide.clouds.gce.references import GceRef, parse_template_url, region_of
+from kubetide.clouds.gce.references import GceRef, parse_template_url
 from kubetide.clouds.gce.settings import OPTIONS
 from kubetide.clouds.gce.template import InstanceTemplate, build_node, environment
 from kubetide.objects.node import Node
@@ -23,12 +23,13 @@ _MACHINE_TYPES_FOR = hours(1)
 
 
 class Built(NamedTuple):
-    """What was built of a template on a machine type."""
+    """What was built of a template on a machine type: a node in the first of the zones, and an offer of each."""
 
     template: InstanceTemplate
     machine: MachineType
+    zones: tuple[str, ...]
     shown: NodeTemplate
-    offering: Offering
+    offerings: tuple[Offering, ...]
 
 
 class Templates:
@@ -56,30 +57,30 @@ class Templates:
         """Return the group's template, which the URL names. Raises CloudError."""
         known = self._templates.get(ref)
         if known is None or known[0] != url:
-            template = await self._api.template(ref.project, region_of(ref.zone), parse_template_url(url))
+            template = await self._api.template(ref.project, ref.region, parse_template_url(url))
             known = self._templates[ref] = (url, template)
         return known[1]
 
-    async def built(self, ref: GceRef, url: str) -> Built:
-        """Return what the group's template makes; built anew only when it or its machine type changed. Raises CloudError."""
+    async def built(self, ref: GceRef, url: str, zones: tuple[str, ...]) -> Built:
+        """Return what the group's template makes in these zones; built anew only when something changed. Raises CloudError."""
         template = await self.template(ref, url)
         if template.properties is None:
             raise CloudError(f"instance template {template.name} has no properties")
-        machine = await self.machine(ref, template.properties.machine_type)
+        machine = await self.machine(ref.project, zones[0], template.properties.machine_type)
         built = self._built.get(ref)
-        if built is None or built.template is not template or built.machine != machine:
-            built = self._built[ref] = build(template, machine, ref)
+        if built is None or built.template is not template or built[1:3] != (machine, zones):
+            built = self._built[ref] = build(template, machine, ref, zones)
         return built
 
-    async def machine(self, ref: GceRef, name: str) -> MachineType:
-        """Return a machine type of the group's zone. Raises CloudError."""
+    async def machine(self, project: str, zone: str, name: str) -> MachineType:
+        """Return a machine type of a zone. Raises CloudError."""
         if is_custom(name):
             return parse_custom(name)
         now = self._clock.monotonic()
-        known = self._machines.get((ref.zone, name))
+        known = self._machines.get((zone, name))
         if known is None or now - known[0] >= _MACHINE_TYPES_FOR:
-            known = (now, await self._api.machine_type(ref.project, ref.zone, name))
-            self._machines[ref.zone, name] = known
+            known = (now, await self._api.machine_type(project, zone, name))
+            self._machines[zone, name] = known
         return known[1]
 
     async def options(self, ref: GceRef, url: str) -> ReadOptions:
@@ -103,21 +104,21 @@ def options_of(template: InstanceTemplate) -> ReadOptions:
     return read._replace(warnings=(*kube_env.problems(env), *read.warnings))
 
 
-def build(template: InstanceTemplate, machine: MachineType, ref: GceRef) -> Built:
-    """Return what a template makes on that machine type as a node of the group. Raises CloudError."""
-    node = build_node(template, machine, ref.zone, ref.name)
+def build(template: InstanceTemplate, machine: MachineType, ref: GceRef, zones: tuple[str, ...]) -> Built:
+    """Return what a template makes on that machine type as a node of the group in these zones. Raises CloudError."""
+    node = build_node(template, machine, zones[0], ref.name)
     shown = NodeTemplate(
         node=node, pods=(kube_proxy(ref.name),), source=f"instance template {template.name} of {ref}"
     )
-    return Built(template, machine, shown, _offering(node))
+    return Built(template, machine, zones, shown, tuple(_offering(node, zone) for zone in zones))
 
 
-def _offering(node: Node) -> Offering:
+def _offering(node: Node, zone: str) -> Offering:
     labels = node.metadata.labels or {}
     price = node_price(labels, node.metadata.annotations or {}, node.status.capacity or {}, hours(1))
     return Offering(
         instance_type=labels.get(INSTANCE_TYPE, ""),
-        zone=labels.get(ZONE, ""),
+        zone=zone,
         market=market_of(labels),
         price_per_hour=price,
     )
