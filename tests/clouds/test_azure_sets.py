@@ -66,17 +66,25 @@ def test_tags_that_cannot_be_read_are_warnings_of_their_set():
         f"{PREFIX}resources_example.com_disk": "10 GB",
         f"{PREFIX}resources_example.com_port": "2",
         f"{PREFIX}autoscaling-options_scaledownunneededtime": "soon",
+        f"{PREFIX}autoscaling-options_maxnodeprovisiontime": "20m",
+        f"{PREFIX}labels_team": "shop",
+        f"{PREFIX}taint_zone": "a:NoSchedul",
     }
 
     async def story(here):
         here.fake.models["web"] = {**model("web", ""), "tags": tags}
         group = await group_in(here.connect(), "web")
         assert [one.partition(":")[0] for one in group.warnings] == [
+            f"tag {PREFIX}autoscaling-options_maxnodeprovisiontime",
+            f"tag {PREFIX}labels_team",
             f"tag {PREFIX}resources_example.com_disk",
             f"tag {PREFIX}taint_dedicated",
+            f"tag {PREFIX}taint_zone",
             "option scaledownunneededtime",
         ]
-        assert "'shop' is not <value>:<effect>" in group.warnings[1]
+        assert "no option maxnodeprovisiontime; use one of scaledown" in group.warnings[0]
+        assert "goes one of label_, taint_" in group.warnings[1]
+        assert "'shop' is not <value>:<effect>" in group.warnings[3]
         node = group.template.node
         assert [one.key for one in node.spec.taints] == ["team"]
         assert node.status.capacity["example.com/port"] == "2"

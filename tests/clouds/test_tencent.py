@@ -64,6 +64,33 @@ def test_what_the_api_does_not_say_of_one_group_is_that_groups():
     Tencent().with_groups().play(story)
 
 
+def test_tags_that_say_nothing_are_warnings_of_their_group():
+    """Each is named with what is wrong and what to write; the others count."""
+    tags = {
+        "taint/dedicated": "shop",
+        "taint/team": "shop:NoSchedule",
+        "resources/example.com/disk": "10 GB",
+        "autoscaling-options/scaledownunneededtime": "3m",
+        "labels/team": "shop",
+    }
+
+    async def story(here):
+        here.fake.groups["asg-web"] = {"Tags": [tag(f"{PREFIX}{key}", value) for key, value in tags.items()]}
+        system, web = await here.connect().refresh()
+        assert system.warnings is None
+        assert [one.removeprefix(f"tag {PREFIX}").partition(":")[0] for one in web.warnings] == [
+            "taint/dedicated",
+            "resources/example.com/disk",
+            "autoscaling-options/scaledownunneededtime",
+            "labels/team",
+        ]
+        assert "'shop' is not <value>:<effect>" in web.warnings[0]
+        assert web.warnings[2].endswith("none is read of this cloud's tags")
+        assert [one.key for one in web.template.node.spec.taints] == ["team"]
+
+    Tencent().with_groups().play(story)
+
+
 def test_a_machine_without_zone_is_not_there_yet():
     """Auto Scaling is still looking for its place; the others of its group are shown."""
 

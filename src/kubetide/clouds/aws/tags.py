@@ -16,6 +16,8 @@ from kubetide.clouds.common.options import (
     SCALE_DOWN_UNREADY,
     SCALE_DOWN_UTILIZATION,
 )
+from kubetide.clouds.common.tag_problems import tag_problems
+from kubetide.clouds.common.template import readable_taints
 from kubetide.objects.node import Taint
 from kubetide.units.quantity import quantity_error
 
@@ -33,9 +35,6 @@ OPTION_NAMES: Final = (
     IGNORE_DAEMON_SETS,
 )
 """The options that upstream reads here."""
-
-_KINDS: Final = (LABEL, TAINT, RESOURCE, OPTION)
-_EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
 class Tags(NamedTuple):
@@ -56,10 +55,10 @@ def read_tags(tags: Iterable[tuple[str, str]], *, eks_prefix: str = EKS) -> Tags
         eks_prefix: Tags that hold this are labels too, unless they are a label already.
     """
     labels: dict[str, str] = {}
-    taints: list[Taint] = []
+    taints: list[tuple[str, str]] = []
     resources: dict[str, str] = {}
     options: dict[str, str] = {}
-    warnings: list[str] = []
+    tags = tuple(tags)
     for key, value in tags:
         label = _named(key, LABEL)
         label = _named(key, eks_prefix) if label is None else label
@@ -67,39 +66,18 @@ def read_tags(tags: Iterable[tuple[str, str]], *, eks_prefix: str = EKS) -> Tags
             labels[label] = value
         taint = _named(key, TAINT)
         if taint is not None:
-            _add_taint(taints, key, taint, value, warnings)
+            taints.append((taint, value))
         resource = _named(key, RESOURCE)
-        if resource:
-            refusal = quantity_error(value)
-            if refusal is None:
-                resources[resource] = value
-            else:
-                warnings.append(f"tag {key}: {refusal}; the tag is ignored")
+        if resource and quantity_error(value) is None:
+            resources[resource] = value
         option = key.removeprefix(OPTION) if key.startswith(OPTION) else ""
         if option and OPTION not in option:
             options[option] = value
-            if option not in OPTION_NAMES:
-                warnings.append(f"tag {key}: no option {option}; use one of {', '.join(OPTION_NAMES)}")
-        if key.startswith(PREFIX) and not any(kind in key for kind in _KINDS):
-            kinds = ", ".join(kind.removeprefix(PREFIX) for kind in _KINDS)
-            warnings.append(f"tag {key}: says nothing; after {PREFIX} goes one of {kinds}")
-    return Tags(labels, tuple(taints), resources, options, tuple(warnings))
+    warnings = tag_problems(tags, prefix=PREFIX, options=OPTION_NAMES)
+    return Tags(labels, readable_taints(taints), resources, options, warnings)
 
 
 def _named(key: str, prefix: str) -> str | None:
     """Return the text between the first and the second occurrence of the prefix; None where it does not occur."""
     parts = key.split(prefix)
     return parts[1] if len(parts) > 1 else None
-
-
-def _add_taint(taints: list[Taint], key: str, name: str, value: str, warnings: list[str]) -> None:
-    # The effect must occur behind some colon, yet the first colon ends the taint's value, as upstream has it.
-    if not any(f":{effect}" in value for effect in _EFFECTS):
-        warnings.append(
-            f"tag {key}: {value!r} is not <value>:<effect> with one of {', '.join(_EFFECTS)}; ignored"
-        )
-        return
-    held, _, effect = value.partition(":")
-    if effect not in _EFFECTS:
-        warnings.append(f"tag {key}: {effect!r} is not an effect; use one of {', '.join(_EFFECTS)}")
-    taints.append(Taint(key=name, value=held, effect=effect))

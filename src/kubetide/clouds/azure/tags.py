@@ -6,11 +6,12 @@ Source: cluster-autoscaler cloudprovider/azure, node templates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from kubetide.clouds.common.tag_problems import tag_problems
 from kubetide.clouds.common.template import readable_quantities, readable_taints, taint_of
 from kubetide.objects.node import Taint
-from kubetide.units.quantity import Quantity, quantity_error
+from kubetide.units.quantity import Quantity
 
 Tags = Mapping[str, str | None]
 _PREFIX = "k8s.io_cluster-autoscaler_node-template_"
@@ -54,17 +55,10 @@ def resources(tags: Tags) -> dict[str, Quantity]:
     return readable_quantities((key, value) for key, value in found if key)
 
 
-def problems(tags: Tags) -> tuple[str, ...]:
-    """Return one sentence for each tag of a taint or a resource that is ignored; upstream says nothing of these."""
-    found: list[str] = []
-    for tag in sorted(tags):
-        value = tags[tag] or ""
-        if f"{_PREFIX}taint_" in tag and not readable_taints([("", value)]):
-            found.append(f"tag {tag}: {value!r} is not <value>:<effect>; ignored")
-        refusal = quantity_error(value) if RESOURCES in tag else None
-        if refusal is not None:
-            found.append(f"tag {tag}: {refusal}; ignored")
-    return tuple(found)
+def problems(tags: Tags, options: Sequence[str]) -> tuple[str, ...]:
+    """Return one sentence for each tag that says nothing that is read; ``options`` are those that are."""
+    given = ((tag, tags[tag] or "") for tag in sorted(tags))
+    return tag_problems(given, prefix=_PREFIX, options=options, slash="_")
 
 
 def raw_options(tags: Tags) -> dict[str, str]:

@@ -95,7 +95,7 @@ def described(
     """Return a group with what its set says of its machines, whether or not there are any; as ``build_node``."""
     tags = scale_set.tags or {}
     options, warnings = read_options(tag_reading.raw_options(tags), OPTIONS)
-    reading = reading._replace(options=options, warnings=(*tag_reading.problems(tags), *warnings))
+    reading = reading._replace(options=options, warnings=(*tag_reading.problems(tags, OPTIONS), *warnings))
     try:
         template = make_template(scale_set, predict_labels=predict_labels, types=types)
         return reading._replace(template=template, offerings=offerings(scale_set, types))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubetide.clouds.common.old_labels import OLD_INSTANCE_TYPE, OLD_REGION, OLD_ZONE
+from kubetide.clouds.common.tag_problems import tag_problems
 from kubetide.clouds.common.template import (
     DEFAULT_PODS,
     generic_labels,
@@ -50,6 +51,11 @@ def taints(tags: Iterable[Tag]) -> tuple[Taint, ...]:
 def resources(tags: Iterable[Tag]) -> dict[str, Quantity]:
     """Return the further resources that tags give; what is no quantity is left out."""
     return readable_quantities(one for one in _of_kind(tags, f"{PREFIX}resources/") if one[0])
+
+
+def problems(tags: Iterable[Tag]) -> tuple[str, ...]:
+    """Return one sentence for each tag about new nodes that says nothing that is read."""
+    return tag_problems(((tag.key, tag.value) for tag in tags), prefix=PREFIX, options=())
 
 
 def build_node(group: Group, size: InstanceType, *, region: str, zone_number: str, name: str = "") -> Node:

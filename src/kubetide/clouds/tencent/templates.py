@@ -8,7 +8,7 @@ from kubetide.clouds.common.readings import attempt
 from kubetide.clouds.common.zones import NetworkZones
 from kubetide.clouds.tencent.api import TencentApi
 from kubetide.clouds.tencent.model import Group, InstanceType, LaunchConfiguration
-from kubetide.clouds.tencent.template import build_node
+from kubetide.clouds.tencent.template import build_node, problems
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Offering
@@ -92,11 +92,14 @@ class Templates:
         self._configurations_at = Duration(now - _CONFIGURATIONS_FOR + minutes(1))
 
     def doubts(self, group: Group | None) -> tuple[str, ...]:
-        """Return a warning if the group's launch configuration could not be read again and an earlier reading is used."""
-        own = "" if group is None else group.launch_configuration_id
-        if own not in self._problems or own not in self._configurations:
+        """Return what is wrong with the group's tags, and that its launch configuration is an earlier reading where it is."""
+        if group is None:
             return ()
-        return (f"an earlier reading of the launch configuration is used: {self._problems[own]}",)
+        doubts, own = problems(group.tags or ()), group.launch_configuration_id
+        if own in self._problems and own in self._configurations:
+            earlier = f"an earlier reading of the launch configuration is used: {self._problems[own]}"
+            return (*doubts, earlier)
+        return doubts
 
     async def type_named(self, name: str) -> tuple[InstanceType | None, str]:
         """Return a type of machine, None where it is unknown or cannot be read, and then why."""
