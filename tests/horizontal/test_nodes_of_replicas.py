@@ -62,7 +62,10 @@ def test_an_hpa_whose_replicas_no_group_takes_says_so_until_they_have_nodes():
             written = await world.hpa()
             found = limited(written.status)
             assert (found.status, found.reason) == ("True", "NoNodesForReplicas")
-            assert found.message == f"4 replicas without a node, and no node group takes 3 of them: {FULL}"
+            assert (
+                found.message
+                == f"no node for 4 replicas (there or to come), and no node group takes 3 of them: {FULL}"
+            )
             await world.clock.sleep(minutes(2))
             assert await world.hpa() == written, "nothing changes, so nothing is written"
             world.board.clear_answer(WEB)
@@ -118,7 +121,7 @@ def test_nodes_that_are_awaited_are_no_limit():
     assert (limited(found.status).status, limited(found.status).reason) == PLAIN
     answer = explain(state, KEY, worlds.NOW).answer
     assert (
-        "2 replicas without a node: they wait for nodes of group small; expected by 2026-03-02T08:03:00Z."
+        "No node yet for 2 replicas (there or to come): they wait for nodes of group small; expected by 2026-03-02T08:03:00Z."
         in answer
     )
     looked_at(state, 1, nodes=[msgspec.structs.replace(coming, expected=None)])
@@ -130,7 +133,10 @@ def test_the_explanation_names_what_no_group_takes_and_where_to_ask_on():
     state = quiet_state()
     looked_at(state, 0, nodes=[REFUSED])
     found = explain(state, KEY, worlds.NOW)
-    assert f"4 replicas without a node, and no node group takes 3 of them: {FULL}." in found.answer
+    assert (
+        f"No node for 4 replicas (there or to come), and no node group takes 3 of them: {FULL}."
+        in found.answer
+    )
     assert "nothing holds it back" not in found.answer
     assert "kubetide explain pod" in found.way_out
 

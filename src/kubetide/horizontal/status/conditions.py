@@ -98,8 +98,8 @@ def without_nodes(notes: Sequence[Note], nodes: NodesView | None) -> Sequence[No
     if nodes is None or not nodes.refused:
         return notes
     text = (
-        f"{counted(nodes.missing, 'replica')} without a node, and no node group takes {nodes.refused} of them: "
-        f"{nodes.detail}"
+        f"no node for {counted(nodes.missing, 'replica')} (there or to come), and no node group takes "
+        f"{nodes.refused} of them: {nodes.detail}"
     )
     ours = Note(LIMITED, "True", "NoNodesForReplicas", text)
     return [ours if note.type == LIMITED and note.reason in _LIMIT_TEXTS else note for note in notes]
