@@ -16,7 +16,12 @@ UNDECIDED: Final[Mapping[str, str]] = {
 }
 """Reasons for which no number is decided until somebody changes an object, and what is to be changed."""
 
-_NODES: Final = {"NodesRefused": "kubetide explain pod says for each replica without a node what would help"}
+_NODES: Final = {
+    "NodesRefused": (
+        "kubetide explain nodegroup says of each group why it takes none, kubetide explain pod of a replica that waits "
+        "what would help"
+    )
+}
 
 _METRICS: Final[Mapping[str, str]] = {
     "FailedGetResourceMetric": "see whether kubectl top pods has the pods: metrics-server serves this metric",
