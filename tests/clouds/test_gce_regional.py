@@ -52,7 +52,8 @@ def test_machines_of_all_zones_are_its_own():
         fresh = here.connect()
         for one in group.instances:
             assert await fresh.group_of(one.provider_id) == WEB
-        assert await fresh.group_of(f"gce://{PROJECT}/europe-west1-b/web-1") is None
+        for foreign in ("europe-west1-b", "nowhere"):
+            assert await fresh.group_of(f"gce://{PROJECT}/{foreign}/web-1") is None
 
     Gce(regional=True).with_groups().play(story)
 

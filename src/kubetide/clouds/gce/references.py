@@ -60,7 +60,8 @@ class GceRef(NamedTuple):
 
     def may_hold(self, instance: GceRef) -> bool:
         """Return whether an instance of the group can be where this one is."""
-        where = instance.region if self.is_regional else instance.location
+        # The id of a node may be anything.
+        where = instance.location.rpartition("-")[0] if self.is_regional else instance.location
         return (instance.project, where) == (self.project, self.location)
 
 
