@@ -116,12 +116,12 @@ def test_nodes_that_are_awaited_are_no_limit():
     """They come; the explanation says when."""
     state = quiet_state()
     at = after(worlds.NOW, minutes(3))
-    coming = NodesView(*KEY, missing=2, expected=at, detail="they wait for nodes of group small")
+    coming = NodesView(*KEY, missing=2, expected=at, detail="nodes of group small are on their way")
     found = looked_at(state, 0, nodes=[coming])
     assert (limited(found.status).status, limited(found.status).reason) == PLAIN
     answer = explain(state, KEY, worlds.NOW).answer
     assert (
-        "No node yet for 2 replicas (there or to come): they wait for nodes of group small; expected by 2026-03-02T08:03:00Z."
+        "No node yet for 2 replicas (there or to come): nodes of group small are on their way; expected by 2026-03-02T08:03:00Z."
         in answer
     )
     looked_at(state, 1, nodes=[msgspec.structs.replace(coming, expected=None)])

@@ -158,7 +158,7 @@ def test_capacity_is_answered_on_the_board():
     world.state.memory.join_times["g"] = (minutes(2),)
     world.tick(at=seconds(10))
     assert world.commands[0].answers == (
-        Capacity(WEB, 2, after(START, minutes(2)), "they wait for nodes of group g"),
+        Capacity(WEB, 2, after(START, minutes(2)), "nodes of group g are on their way"),
     )
 
 

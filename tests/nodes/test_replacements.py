@@ -76,7 +76,7 @@ def test_several_pods_of_a_node_share_what_it_has():
     assert [(one.subject, one.fields["pods"]) for one in demanded] == [("ReplicaSet/default/web", 1)]
     assert world.events == [] or all("replacement" not in one.message for one in world.events)
     assert not world.increases(at=minutes(1))
-    assert world.waits["uid-web-1"] == "waits for nodes of group g"
+    assert world.waits["uid-web-1"] == "nodes of group g are on their way"
     world.change("g", instances=group("g", nodes=["n1", "n2"]).instances)
     assert not world.increases(at=minutes(2), nodes=(node("n2"),))
     assert world.waits == {"uid-web-0": "", "uid-web-1": ""}
@@ -98,10 +98,10 @@ def test_what_no_group_takes_is_said():
     running = pod("web-0", cpu="1", node="n1"), pod("other", cpu="3", node="n1")
     full = world_of(*running, maximum=1)
     assert not full.increases(replacements=(larger("web-0"),))
-    assert full.waits["uid-web-0"].startswith("no node group takes it now")
+    assert full.waits["uid-web-0"] == "no node group takes it: 1 max node group size reached"
     huge = world_of(*running)
     assert not huge.increases(replacements=(larger("web-0", "64"),))
-    assert huge.waits["uid-web-0"].startswith("no node group takes it now")
+    assert huge.waits["uid-web-0"] == "no node group takes it: 1 Insufficient cpu"
 
 
 def test_a_daemon_sets_pod_may_run_on_its_node_only():

@@ -36,6 +36,11 @@ class _Lack(NamedTuple):
     detail: str
     is_refused: bool = False
 
+    @property
+    def text(self) -> str:
+        """The detail, for a single pod."""
+        return f"no node group takes it: {self.detail}" if self.is_refused else self.detail
+
 
 def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
     """Return one answer per workload with pods that no present node accepts, in order of workload.
@@ -64,7 +69,7 @@ def replacement_waits(state: State) -> dict[str, str]:
     tick = state.tick
     if tick is None or not state.replacements:
         return {}
-    lacking = {lack.pod: lack.detail for lack in _lacks(state, tick)}
+    lacking = {lack.pod: lack.text for lack in _lacks(state, tick)}
     placed = {key_of(pod) for pod, _ in tick.demand.placed}
     in_place = fitting_in_place(state)
     waits = {}
