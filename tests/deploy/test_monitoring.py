@@ -29,7 +29,8 @@ RULES = (CHART / "alerts.yaml").read_text(encoding="utf-8")
 ALERTS = {rule["alert"]: rule for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]}
 QUERIES = sorted({query for one in DASHBOARDS.values() for panel in one.panels for query, _ in panel.queries})
 NAME = re.compile(
-    r"\b(?:kubetide|cluster_autoscaler|horizontal_pod_autoscaler|leader_election|rest_client)_\w+"
+    r"\b(?:kubetide|cluster_autoscaler|horizontal_pod_autoscaler|leader_election|rest_client"
+    r"|vpa_(?:recommender|updater|admission_controller|quality))_\w+"
 )
 
 EMPTY = {
@@ -41,7 +42,9 @@ EMPTY = {
     "rest_client_request_retries_total": "no request was sent again",
     "rest_client_rate_limiter_duration_seconds_count": "no request had to wait",
     'kubetide_decisions_total{loop="updater"}': "advice updates no pod",
-    "kubetide_recommender_recommendation": "advice writes no status, and the series has what statuses recommend",
+    "vpa_updater_failed_": "advice changes no pod",
+    "vpa_admission_controller_": "there is no webhook",
+    "vpa_quality_": "the pod under a VPA has no usage",
     "kubetide_objects_not_understood": "everything is understood",
 }
 """Series that such a run need not report, with the reason."""
@@ -249,6 +252,33 @@ FIRES = {
     "KubetideHpaErrors": (
         ['horizontal_pod_autoscaler_controller_reconciliations_total{error="spec"} 0+4x60'],
         ['horizontal_pod_autoscaler_controller_reconciliations_total{error="none"} 0+4x60'],
+    ),
+    "KubetideUsageUnread": (
+        ['vpa_recommender_metric_server_responses{is_error="true"} 0+1x60'],
+        ['vpa_recommender_metric_server_responses{is_error="false"} 0+1x60'],
+    ),
+    "KubetideVpaTargetUnusable": (
+        ['vpa_recommender_vpa_objects_count{unsupported_config="true",update_mode="Off"} 1x60'],
+        ['vpa_recommender_vpa_objects_count{unsupported_config="false",update_mode="Off"} 1x60'],
+    ),
+    "KubetideVpaKilledForMemory": (
+        ['vpa_quality_usage_recommendation_relative_diffs_count{is_oom="true",resource="memory"} 0x40 1+1x20'],
+        ['vpa_quality_usage_recommendation_relative_diffs_count{is_oom="false",resource="memory"} 0x40 1+1x20'],
+    ),
+    "KubetideNoAdmission": (
+        ['vpa_updater_admission_controller_status_invalid_total{reason="error"} 0+1x60'],
+        ['vpa_updater_admission_controller_status_invalid_total{reason="error"} 0 1 2 2x58'],
+    ),
+    "KubetideReviewsUnreadable": (
+        ['vpa_admission_controller_admission_latency_seconds_count{resource="Pod",status="error"} 0x50 1x10'],
+        ['vpa_admission_controller_admission_latency_seconds_count{resource="Pod",status="applied"} 0x50 1x10'],
+    ),
+    "KubetidePodUpdatesFailing": (
+        [
+            'vpa_updater_failed_eviction_attempts_total{vpa_namespace="shop",vpa_name="a"} 0x20 1+1x20 21x20',
+            'vpa_updater_failed_in_place_update_attempts_total{vpa_namespace="shop",vpa_name="a",reason="x"} 0x20 1+1x20 21x20',
+        ],
+        ['vpa_updater_failed_eviction_attempts_total{vpa_namespace="shop",vpa_name="a"} 0x20 1+1x20 21x20'],
     ),
     "KubetidePodsPending": (
         ['cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 3x60'],

@@ -11,7 +11,7 @@ from tests.vertical.pods_world import START, play
 from tests.vertical.recommender.live import story
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.objects.kinds import PODS, VPAS
+from kubetide.objects.kinds import DEPLOYMENTS, PODS, VPAS
 from kubetide.runtime.series.listening import ListeningRecorder
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
@@ -25,6 +25,8 @@ from kubetide.vertical.recommender.series.recommendations import RecommenderSeri
 from kubetide.vertical.series import size_label
 from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.watching import Caches
+
+RUNNING = {"status": {"phase": "Running"}}
 
 
 class Scraped:
@@ -109,6 +111,33 @@ def test_the_recommender_reports_what_it_serves_and_recommends():
     assert value_of(found, shown, resource="cpu", bound="target", **where) == 0.442
     assert value_of(found, shown, resource="memory", bound="target", **where) == 548861636
     assert len([name for name in found if name.startswith(f"{shown}{{")]) == 8
+
+
+def test_what_is_only_advised_is_reported_too():
+    """Without a right to write, the series have what would be written, and workloads without a VPA object."""
+    scraped = Scraped()
+
+    async def main(world):
+        await begin(world, scraped)
+        assert not (await world.status()).recommendation
+        body = builders.deployment("cart", replicas=1)
+        body["metadata"]["labels"] = {"team": "shop"}
+        await world.cluster.create(DEPLOYMENTS, body, **WHERE)
+        pod = builders.pod("cart-0", labels={"app": "cart"})
+        pod["spec"]["containers"][0]["name"] = "app"
+        await world.cluster.create(PODS, pod, **WHERE)
+        await world.cluster.patch(PODS, "cart-0", RUNNING, subresource="status", **WHERE)
+        world.usage.used["cart-0"] = (500, 300_000_000)
+        await world.run_for(minutes(2.5))
+
+    story(main, acts=False, advise_selector="team=shop")
+    found, shown = scraped.values(), "kubetide_recommender_recommendation"
+    objects = {"has_recommendation": "true", "matches_pods": "true", "unsupported_config": "false"}
+    for mode in ("Off", "Recreate"):
+        assert value_of(found, "vpa_recommender_vpa_objects_count", update_mode=mode, **objects) == 1
+    cpu = {"bound": "target", "resource": "cpu", "namespace": "default", "container": "app"}
+    assert value_of(found, shown, vpa="web", **cpu) == 0.442
+    assert value_of(found, shown, vpa="deployment:cart", **cpu) > 0.442
 
 
 def test_the_first_recommendation_is_timed_once():
@@ -316,9 +345,7 @@ def test_changes_of_recommendations_are_counted_for_each_set_of_labels():
         body = builders.pod("web-1", labels={"app": "web", "role": "leader"}, cpu="200m")
         body["spec"]["containers"][0]["name"] = "app"
         await world.cluster.create(PODS, body, **WHERE)
-        await world.cluster.patch(
-            PODS, "web-1", {"status": {"phase": "Running"}}, subresource="status", **WHERE
-        )
+        await world.cluster.patch(PODS, "web-1", RUNNING, subresource="status", **WHERE)
         world.usage.used["web-1"] = (500, 300_000_000)
         for _ in range(2):
             await world.run_for(minutes(1.5))

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from kubetide.explain.records import Record
-from kubetide.objects.meta import Key
-from kubetide.objects.vpa import ContainerRecommendation
+from kubetide.objects.base import ApiStruct
+from kubetide.objects.meta import Condition, Key
+from kubetide.objects.vpa import ContainerRecommendation, VpaStatus
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
 from kubetide.units.quantity import Quantity, QuantityError
@@ -74,7 +77,7 @@ class RecommenderSeries:
         )
         self._recommended = registry.gauge(
             f"{OURS}recommendation",
-            "Recommendations in the statuses of VPA objects, in cores and bytes.",
+            "Recommendations of the last pass, also those that are not written, in cores and bytes.",
             ("bound", "container", "namespace", "resource", "vpa"),
         )
         self._left_out = registry.gauge(
@@ -103,10 +106,11 @@ class RecommenderSeries:
         self._quality.count(controller)
 
     def _count_objects(self) -> None:
-        state = self._controller.state
+        state, decided = self._controller.state, self._decided()
         found: Counter[tuple[str, ...]] = Counter()
-        for vpa in state.vpas.values():
-            conditions = vpa.stored.conditions
+        for key, vpa in state.vpas.items():
+            made = decided.get(key)
+            conditions = vpa.stored.conditions if made is None else _decoder.decode(made).conditions or ()
             found[
                 _API,
                 _text(is_true(conditions, PROVIDED)),
@@ -130,11 +134,22 @@ class RecommenderSeries:
         self._left_out.set(left_out)
 
     def _recommendations(self) -> Iterator[tuple[Key, ContainerRecommendation]]:
-        vpas = self._controller.state.vpas
+        """Yield what the last pass came to; where it decided no write, that is what the status says."""
+        vpas, decided = self._controller.state.vpas, self._decided()
         for key in sorted(vpas):
-            recommendation = vpas[key].stored.read().recommendation
+            made = decided.get(key)
+            status = vpas[key].stored.read() if made is None else msgspec.json.decode(made, type=VpaStatus)
+            recommendation = status.recommendation
             for one in (recommendation.container_recommendations if recommendation else None) or ():
                 yield key, one
+
+    def _decided(self) -> dict[Key, msgspec.Raw]:
+        """Return the statuses of the last pass that differ from those that were stored before it.
+
+        Advice writes none of them, so what is stored may be nobody's, or another recommender's.
+        """
+        commands = self._controller.commands
+        return {(one.namespace, one.name): one.status for one in (*commands.statuses, *commands.advice)}
 
     def _show(self, key: Key, one: ContainerRecommendation) -> None:
         bounds = {
@@ -150,6 +165,15 @@ class RecommenderSeries:
                 except QuantityError:
                     continue
                 self._recommended.set(value, bound, one.container_name, key[0], resource, key[1])
+
+
+class _Conditions(ApiStruct):
+    """The part of a status that says what kind of VPA object it is."""
+
+    conditions: tuple[Condition, ...] | None = None
+
+
+_decoder = msgspec.json.Decoder(_Conditions)
 
 
 def _text(truth: bool) -> str:
