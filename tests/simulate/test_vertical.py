@@ -12,6 +12,7 @@ from kubetide.objects.kinds import MUTATING_WEBHOOKS, PODS, VPAS
 from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.when import read_moment
 from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import (
@@ -24,7 +25,7 @@ from kubetide.simulate.scenarios.scenario import (
     start_of,
 )
 from kubetide.simulate.world import World
-from kubetide.units.time import after, parse_duration
+from kubetide.units.time import after, format_rfc3339, hours, parse_duration
 
 VPA = """apiVersion: autoscaling.k8s.io/v1
 kind: VerticalPodAutoscaler
@@ -182,6 +183,25 @@ def test_a_run_is_replayed_byte_by_byte(tmp_path):
     found = replay(tmp_path / "out")
     assert found.differences == ()
     assert {"recommender", "updater"} <= set(found.records)
+
+
+@pytest.mark.slow
+def test_the_answer_about_a_vpa_says_what_a_week_has_changed(tmp_path):
+    """Targets of a week before the moment that is asked about; before that, of the first in the records."""
+    one = scenario(
+        VPA % "'Off'", duration="180h", loops=("recommender",), low=0.2, peak=2.0, recommender_interval="6h"
+    )
+    run_simulation(one, base=tmp_path, out=tmp_path / "out", seed=1, warn=str)
+
+    def line(at):
+        moment = None if at is None else read_moment(at, start_of(one))
+        return explain_object(tmp_path / "out", "vpa", "web", namespace="default", at=moment).splitlines()[2]
+
+    change = re.compile(r"  Since (.+): cpu of main from \d+m to \d+m \([+-]\d+%\)\.")
+    first = format_rfc3339(after(start_of(one), hours(6)))
+    assert change.fullmatch(line(None))[1] == "a week ago"
+    assert change.fullmatch(line("100h"))[1] == f"{first}, the first in the records"
+    assert not line("6h").startswith("  Since")
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ What runs loops is in ``loop.runner`` and ``loop.wiring``: answers from records 
 """
 
 from kubetide.loop.base import BaseLoop
-from kubetide.loop.entry import Explainer, Explaining, Listener, LoopEntry
+from kubetide.loop.entry import WEEK, Explainer, Explaining, Listener, LoopEntry, Past
 from kubetide.loop.flags import NO_FLAGS, FlagError, FlagTable, NoSettings, Value, flags_of
 from kubetide.loop.one_step import OneStepLoop
 from kubetide.loop.outlook import Coming, Outlook
@@ -38,6 +38,7 @@ __all__ = [
     "RECORDED",
     "SHIPPED",
     "VIEWS",
+    "WEEK",
     "Answers",
     "BaseLoop",
     "Cell",
@@ -59,6 +60,7 @@ __all__ = [
     "Overview",
     "Owners",
     "Parts",
+    "Past",
     "Role",
     "SourceHealth",
     "Sources",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,9 +14,10 @@ from kubetide.loop.flags import FlagTable, Value
 from kubetide.loop.outlook import Outlook
 from kubetide.loop.roles import Role
 from kubetide.loop.status import Overview
+from kubetide.units.time import hours
 
 if TYPE_CHECKING:
-    from kubetide.explain.reasons import Vocabulary
+    from kubetide.explain.reasons import Reason, Vocabulary
     from kubetide.explain.records import Core, OneObjectCore
     from kubetide.loop.protocol import Loop, Parts
     from kubetide.objects.kinds import Kind
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from kubetide.units.time import Instant
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+WEEK: Final = hours(7 * 24)
+
+Past = Iterator[tuple["Instant", Sequence["Reason"]]]
+"""Times, and what was said of an object then."""
 
 Listener = Callable[[Record], None]
 """Called with each record of a loop as it is written."""
@@ -48,6 +54,8 @@ class Explainer(NamedTuple):
         why_not_changed: Returns why a change of the tick to a subject was not made, a sentence, of the outcomes in its record; empty
             where it was, or where none was decided.
         added_by: The loop that adds a sentence to the first line of the answer (``Explaining.adds``), where it is recorded.
+        since_last_week: Returns what a week has changed, a line behind the first one, of a core, a subject, the time, and what was
+            said of the subject: from a ``WEEK`` ago back, or of records that begin later from their beginning on. Empty for nothing.
     """
 
     kind: str
@@ -61,6 +69,7 @@ class Explainer(NamedTuple):
     targets_alone: Callable[[], OneObjectCore] | None = None
     why_not_changed: Callable[[bytes, str], str] | None = None
     added_by: str = ""
+    since_last_week: Callable[[Any, str, Instant, Past], str] | None = None
 
 
 Sentence = Callable[[Any, str, "Instant"], str]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.vertical.recommender.running import WEB, Run, pod, vpa
+from tests.vertical.recommender.running import START, WEB, Run, pod, samples, vpa
 
 from kubetide.objects.vpa import ContainerPolicy, ResourcePolicy
-from kubetide.units.time import after, format_rfc3339, hours
+from kubetide.units.time import after, before, format_rfc3339, hours
+from kubetide.vertical.recommender.core import ALGORITHM
+from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.explain import explain_vpa
 from kubetide.vertical.recommender.facts.hpas import LeftResource
 from kubetide.vertical.recommender.facts.views import Oom
+from kubetide.vertical.recommender.reasons import VOCABULARY
 from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.weekly_change import since_last_week
 from kubetide.vertical.targets import Target
 
 USAGE = ("web-1", "app", 380, 1 << 29)
@@ -97,3 +101,49 @@ def test_what_holds_for_a_time_says_until_when():
         "It recommends cpu 442m and memory 1.2Gi for app: an OOM kill at"
         f" {format_rfc3339(killed)} raises memory of app from 600Mi to 1.2Gi until {format_rfc3339(after(killed, hours(24)))}."
     )
+
+
+def recommended(container, resource, target):
+    more = {"lower": target, "upper": target}
+    return VOCABULARY.reason("Recommended", f"shop/web/{container}", resource=resource, target=target, **more)
+
+
+@pytest.mark.parametrize(
+    ("ago", "cpu", "said"),
+    [
+        (hours(200), "221m", "Since a week ago: cpu of app from 221m to 442m (+100%)."),
+        (hours(168), "442m", "Since a week ago: no target has changed."),
+        (
+            hours(1),
+            "500m",
+            "Since 2026-03-02T07:00:00Z, the first in the records: cpu of app from 500m to 442m (-12%).",
+        ),
+        (hours(0), "500m", ""),
+    ],
+)
+def test_what_a_week_has_changed_is_said_with_its_share(ago, cpu, said):
+    """The newest of what was said until then counts, and what was said of another time is not taken for a week ago."""
+    core = ALGORITHM.core()
+    delta = Delta(at=START, samples=samples(START, USAGE), vpas=[vpa()], pods=[pod()])
+    core.apply(ALGORITHM.encode(delta), full=False)
+    core.decide(START)
+    then = before(START, ago)
+    past = [
+        (then, ()),
+        (then, (recommended("app", "cpu", cpu),)),
+        (before(then, hours(1)), (recommended("app", "cpu", "1"), recommended("app", "memory", "629145600"))),
+    ]
+    assert since_last_week(core, "shop/web", START, iter(past)) == said
+    assert since_last_week(core, "shop/gone", START, iter(past)) == ""
+    assert since_last_week(core, "shop/web", START, iter(())) == ""
+
+
+def test_a_container_that_is_new_is_named():
+    """It had no target a week ago; one that is gone is passed over."""
+    core = ALGORITHM.core()
+    delta = Delta(at=START, samples=samples(START, USAGE), vpas=[vpa()], pods=[pod()])
+    core.apply(ALGORITHM.encode(delta), full=False)
+    core.decide(START)
+    past = [(before(START, hours(200)), (recommended("old", "cpu", "1"),))]
+    said = "Since a week ago: cpu of app is new, memory of app is new."
+    assert since_last_week(core, "shop/web", START, iter(past)) == said

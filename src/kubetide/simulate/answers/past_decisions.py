@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.loop import explaining
+from kubetide.loop import WEEK, Past, explaining
 from kubetide.runtime.recording.indexed_records import read_reasons
 from kubetide.simulate.answers.moments import StateAt
 from kubetide.simulate.outcome.marks import marks_for
@@ -56,6 +57,16 @@ def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> 
         if begin == 0 or sum(one.record.now != state.last.now for one in distinct) > (most or 0):
             return distinct
         end, size = begin, 2 * size
+
+
+def said_a_week_before(loop: str, state: StateAt, subject: str) -> Past:
+    """Yield what was said of an object, from a week before a moment back; of records that begin later, from their beginning on."""
+    about, reasons = state.until.about(subject), _ReasonsAbout(loop, subject)
+    end = bisect_right(about, state.last.now - WEEK, key=lambda entry: entry.now)
+    ordered = about[:end][::-1] or about
+    for begin in range(0, len(ordered), _AT_ONCE):
+        for record in read_reasons(loop, ordered[begin : begin + _AT_ONCE], reasons):
+            yield record.now, record.reasons
 
 
 class _ReasonsAbout:

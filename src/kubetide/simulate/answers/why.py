@@ -25,7 +25,7 @@ from kubetide.loop import (
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.recording.records import recorded_loops
 from kubetide.simulate.answers.moments import Moments, NotBegun, StateAt, WhyError
-from kubetide.simulate.answers.past_decisions import PastDecision, decided_until
+from kubetide.simulate.answers.past_decisions import PastDecision, decided_until, said_a_week_before
 from kubetide.simulate.answers.when import Moment
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -122,6 +122,7 @@ def answer_about(
     with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)
         lines = _answer(loop, explainer, state, subject, view, is_known=bool(decided))
+        lines[1:1] = _since_last_week(loop.name, explainer, state, subject)
     if explainer.added_by:
         lines[0] = f"{lines[0]} {_added(moments, explainer, subject, at)}".rstrip()
     if explainer.why_not_changed and (why := explainer.why_not_changed(bytes(state.last.outcomes), subject)):
@@ -153,6 +154,15 @@ def _added(moments: Moments, explainer: Explainer, subject: str, at: Moment | No
             return other.adds[explainer.kind](state.core, subject, state.last.now)
     except NotBegun:
         return ""
+
+
+def _since_last_week(loop: str, explainer: Explainer, state: StateAt, subject: str) -> list[str]:
+    """Return what a week has changed about an object; nothing for kinds that do not say, or where nothing is known of then."""
+    if explainer.since_last_week is None:
+        return []
+    past = said_a_week_before(loop, state, subject)
+    said = explainer.since_last_week(state.core, subject, state.last.now, past)
+    return [said] if said else []
 
 
 def _since(decided: Sequence[PastDecision], now: Instant) -> str:

@@ -13,6 +13,7 @@ from kubetide.vertical.recommender.one_vpa import OneVpaCore
 from kubetide.vertical.recommender.reasons import VOCABULARY
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets_only import TargetsCore
+from kubetide.vertical.recommender.weekly_change import since_last_week
 
 
 def _lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
@@ -45,6 +46,7 @@ EXPLAINING: Final = Explaining(
             alone=_alone,
             targets_alone=TargetsCore,
             added_by="updater",
+            since_last_week=since_last_week,
         ),
     ),
 )
