@@ -15,13 +15,22 @@ from tests.cluster.served import TOKEN, served
 
 from kubetide.cli.main import cli
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, LEASES, PODS
+from kubetide.objects.kinds import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    EVENTS,
+    HPAS,
+    LEASES,
+    PODS,
+    VPAS,
+)
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
 from kubetide.runtime.recording.records import RecordError, read_records
 from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339, minutes
+from kubetide.vertical.definitions import definitions
 
 QUICK = "--horizontal-pod-autoscaler-sync-period=200ms"
 PATIENCE_S = 300
@@ -140,6 +149,35 @@ def test_it_advises_and_writes_nothing(tmp_path):
             assert 'desired_replicas{hpa_name="web",namespace="default"} ' in text
             assert 'rest_client_requests_total{code="200",host="127.0.0.1:' in text
         assert (await cluster.list(PODS)).resource_version == version
+
+    story(main, tmp_path)
+
+
+def test_a_pod_is_posted_and_its_recommendation_comes_back(tmp_path):
+    """The address of health and metrics answers for a pod that a VPA selects, once the recommender has made a pass."""
+
+    async def main(cluster, config):
+        for one in definitions():
+            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, one)
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        body = {"metadata": {"name": "web"}, "spec": {"targetRef": target}}
+        await cluster.create(VPAS, body, namespace="default")
+        flags = "--controllers=recommender", "--recommender-interval=300ms"
+        async with (
+            running(config, tmp_path / "out", *flags) as process,
+            aiohttp.ClientSession() as session,
+            asyncio.timeout(PATIENCE_S),
+        ):
+            address = (await line_with(process, "health and metrics on")).split()[-1]
+            answer, pod = None, builders.pod("web-2", labels={"app": "web"})
+            while answer is None or answer.status != 200:
+                answer = await session.post(f"{address}/recommendation", json=pod)
+                await asyncio.sleep(0.1)
+            [found] = (await answer.json())["recommendations"]
+            assert found["containerRecommendations"][0]["target"].keys() == {"memory"}
+            assert "is left to HorizontalPodAutoscaler web" in found["why"]
+            answer = await session.post(f"{address}/recommendation", data=b"?")
+            assert (answer.status, (await answer.json())["message"][:14]) == (400, "no pod as JSON")
 
     story(main, tmp_path)
 

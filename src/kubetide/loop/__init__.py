@@ -4,7 +4,7 @@ What runs loops is in ``loop.runner`` and ``loop.wiring``: answers from records 
 """
 
 from kubetide.loop.base import BaseLoop
-from kubetide.loop.entry import WEEK, Explainer, Explaining, Listener, LoopEntry, Past
+from kubetide.loop.entry import WEEK, Explainer, Explaining, HttpReply, Listener, LoopEntry, Past
 from kubetide.loop.flags import NO_FLAGS, FlagError, FlagTable, NoSettings, Value, flags_of
 from kubetide.loop.one_step import OneStepLoop
 from kubetide.loop.outlook import Coming, Outlook
@@ -49,6 +49,7 @@ __all__ = [
     "FlagTable",
     "Grant",
     "Health",
+    "HttpReply",
     "Listener",
     "Loop",
     "LoopEntry",

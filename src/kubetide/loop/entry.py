@@ -37,6 +37,13 @@ Listener = Callable[[Record], None]
 """Called with each record of a loop as it is written."""
 
 
+class HttpReply(NamedTuple):
+    """The reply to a request: the HTTP status, and JSON."""
+
+    status: int
+    body: bytes
+
+
 class Explainer(NamedTuple):
     """Answers ``kubetide explain KIND NAME`` from a loop's core.
 
@@ -119,6 +126,7 @@ class LoopEntry(Generic[S]):
         reads_board: Whether its ticks wait for those of the loops that announce on the board.
         optional_kinds: What it can do without where the cluster refuses it or does not serve it.
         simulated_flags: Where a simulated run differs from the defaults, by flag.
+        posts: What the address of health and metrics answers to a POST, by path: of the loop and the body.
         view: Returns, of the loop and the parts of the others, the parts that all other loops of the process are
             made of, where this one shows them more than the cluster holds; None where it does not.
     """
@@ -141,6 +149,9 @@ class LoopEntry(Generic[S]):
     reads_board: bool = False
     optional_kinds: tuple[Kind[Any], ...] = ()
     simulated_flags: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+    posts: Mapping[str, Callable[[Any, bytes], HttpReply]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     view: Callable[[Any, Parts], Parts] | None = None
 
     @property

@@ -1,18 +1,20 @@
 """Health and metrics over HTTP, for the kubelet and Prometheus.
 
 ``/livez`` (also ``/healthz``), ``/readyz``, Cluster Autoscaler's ``/health-check`` and (where it is on)
-``/snapshotz``, and ``/metrics``.
+``/snapshotz``, and ``/metrics``; what loops answer to a POST stands in their entries.
 A check answers 200 with ``ok`` (Cluster Autoscaler's ``OK``), or 500 with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
+from kubetide.loop import HttpReply
 from kubetide.ports.errors import KubetideError
 from kubetide.serving import Listener
 
@@ -52,6 +54,7 @@ async def serving(
     metrics: Callable[[], bytes],
     *,
     snapshot: Callable[[], tuple[bool, bytes]] | None = None,
+    posts: Mapping[str, Callable[[bytes], HttpReply]] = MappingProxyType({}),
 ) -> AsyncIterator[str]:
     """Serve inside the block; yield the address that it listens on.
 
@@ -60,6 +63,7 @@ async def serving(
         checks: What is asked of the process.
         metrics: Returns the series as text.
         snapshot: Returns what ``/snapshotz`` answers, and whether it is a whole answer; None serves none.
+        posts: Return what a POST with a body is answered, by path.
 
     Raises: EndpointError.
     """
@@ -81,6 +85,13 @@ async def serving(
         whole, body = snapshot()
         return web.Response(status=200 if whole else 500, body=body, content_type="application/json")
 
+    def answering_posts(answer: Callable[[bytes], HttpReply]) -> Handler:
+        async def answered(request: web.Request) -> web.Response:
+            reply = answer(await request.read())
+            return web.Response(status=reply.status, body=reply.body, content_type="application/json")
+
+        return answered
+
     app = web.Application()
     if snapshot is not None:
         app.router.add_get("/snapshotz", shown)
@@ -89,6 +100,8 @@ async def serving(
     app.router.add_get("/readyz", answering(checks.ready))
     app.router.add_get("/health-check", answering(checks.health_check, well="OK"))
     app.router.add_get("/metrics", scraped)
+    for path, post in posts.items():
+        app.router.add_post(path, answering_posts(post))
     listener = Listener(app)
     try:
         try:

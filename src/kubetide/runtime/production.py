@@ -276,7 +276,7 @@ class _Process:
             return
         checks = Checks(service.not_alive, service.not_ready, service.health_check)
         shown = service.snapshot if run.debugging_snapshot_enabled else None
-        served = serving(run.address, checks, registry.text, snapshot=shown)
+        served = serving(run.address, checks, registry.text, snapshot=shown, posts=service.posts())
         address = await stack.enter_async_context(served)
         self._log.tell(f"health and metrics on http://{address}")
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kubetide.explain.records import Recorder
-from kubetide.loop import Loop, LoopEntry, Owners, Parts, Sources, loop_entries
+from kubetide.loop import HttpReply, Loop, LoopEntry, Owners, Parts, Sources, loop_entries
 from kubetide.loop.wiring import RunningLoop, wire
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.explain.debugging_snapshot import debugging_snapshot, failed_snapshot
@@ -239,6 +240,12 @@ class Service:
         if nodes.deciding or nodes.state.tick is None:
             return False, failed_snapshot("no tick has come to its end yet: ask again", now)
         return True, debugging_snapshot(nodes.state, now)
+
+    def posts(self) -> dict[str, Callable[[bytes], HttpReply]]:
+        """Return what the loops answer to a POST, by path."""
+        return {
+            path: partial(answer, one.loop) for one in self._loops for path, answer in one.entry.posts.items()
+        }
 
     def _node_loop(self) -> NodesController | None:
         return next((one.loop for one in self._loops if isinstance(one.loop, NodesController)), None)

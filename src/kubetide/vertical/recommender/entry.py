@@ -62,5 +62,6 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     series=_series,
     explainers=EXPLAINING.explainers,
     status=OVERVIEW,
+    posts={"/recommendation": RecommenderController.answer_for_pod},
     optional_kinds=(EVENTS, HPAS, CRON_JOBS, JOBS, REPLICATION_CONTROLLERS),
 )

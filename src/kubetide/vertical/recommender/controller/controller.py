@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kubetide.explain.records import Record, Recorder
-from kubetide.loop import BaseLoop
+from kubetide.loop import BaseLoop, HttpReply
 from kubetide.objects.kinds import EVENTS, HPAS, PODS, VPA_CHECKPOINTS, VPAS
 from kubetide.objects.meta import Key
 from kubetide.plan.board import Board
@@ -43,6 +43,7 @@ from kubetide.vertical.recommender.facts.views import (
     checkpoint_view,
     time_of,
 )
+from kubetide.vertical.recommender.pod_recommendation import answer_for_pod
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.conditions import PROVIDED, is_true
@@ -153,6 +154,23 @@ class RecommenderController(BaseLoop):
     def state(self) -> State:
         """The state that the last pass decided on; for explanations, not to be changed."""
         return self._state
+
+    @property
+    def decided(self) -> dict[Key, msgspec.Raw]:
+        """The statuses of the last pass that differ from those that were stored before it.
+
+        Advice writes none of them, so what is stored may be nobody's, or another recommender's.
+        """
+        found = (*self.commands.statuses, *self.commands.advice)
+        return {(one.namespace, one.name): one.status for one in found}
+
+    def answer_for_pod(self, body: bytes) -> HttpReply:
+        """Return what the last pass recommends for a pod; 503 before there was one."""
+        if not self._tick:
+            return HttpReply(
+                503, b'{"message":"no pass has ended here yet; a replica without the Lease makes none"}'
+            )
+        return answer_for_pod(self._state, self.decided, body)
 
     @property
     def metrics_error(self) -> str:

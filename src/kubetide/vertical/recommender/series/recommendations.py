@@ -106,7 +106,7 @@ class RecommenderSeries:
         self._quality.count(controller)
 
     def _count_objects(self) -> None:
-        state, decided = self._controller.state, self._decided()
+        state, decided = self._controller.state, self._controller.decided
         found: Counter[tuple[str, ...]] = Counter()
         for key, vpa in state.vpas.items():
             made = decided.get(key)
@@ -135,21 +135,13 @@ class RecommenderSeries:
 
     def _recommendations(self) -> Iterator[tuple[Key, ContainerRecommendation]]:
         """Yield what the last pass came to; where it decided no write, that is what the status says."""
-        vpas, decided = self._controller.state.vpas, self._decided()
+        vpas, decided = self._controller.state.vpas, self._controller.decided
         for key in sorted(vpas):
             made = decided.get(key)
             status = vpas[key].stored.read() if made is None else msgspec.json.decode(made, type=VpaStatus)
             recommendation = status.recommendation
             for one in (recommendation.container_recommendations if recommendation else None) or ():
                 yield key, one
-
-    def _decided(self) -> dict[Key, msgspec.Raw]:
-        """Return the statuses of the last pass that differ from those that were stored before it.
-
-        Advice writes none of them, so what is stored may be nobody's, or another recommender's.
-        """
-        commands = self._controller.commands
-        return {(one.namespace, one.name): one.status for one in (*commands.statuses, *commands.advice)}
 
     def _show(self, key: Key, one: ContainerRecommendation) -> None:
         bounds = {
