@@ -9,6 +9,7 @@ from tests.nodes.frozen import START, deployment
 
 from kubetide.doctor import Snapshot, diagnose
 from kubetide.objects.vpa import VpaStatus
+from kubetide.objects.workload import ReplicaSet
 from kubetide.vertical.recommender.settings import Settings
 
 
@@ -134,6 +135,37 @@ def test_vpas_without_a_target_of_their_own():
     quiet = vpa("web", updatePolicy={"updateMode": "Off"})
     assert found("vpa-target", vpas=(quiet, other), deployments=(web,)) == []
     assert found("vpa-target", vpas=(vpa("wbe"),), unread={"deployments": "forbidden"}) == []
+
+
+@pytest.mark.parametrize(
+    ("ref", "seen", "fix"),
+    [
+        (None, "it has no targetRef", "name the controller of its pods in spec.targetRef, or delete it"),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "name": "web-0"},
+            "its target Pod web-0 is no controller that makes pods",
+            "name the Deployment, StatefulSet or DaemonSet of its pods",
+        ),
+        (
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1"},
+            "its target ReplicaSet web-1 belongs to Deployment web",
+            "name Deployment web as its target",
+        ),
+        ({"apiVersion": "example.com/v1", "kind": "Fleet", "name": "web"}, "", ""),
+        ({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "", ""),
+    ],
+    ids=["none", "pod", "owned", "custom", "topmost"],
+)
+def test_vpas_whose_target_is_not_the_topmost_controller_of_pods(ref, seen, fix):
+    """What the recommender refuses is named with what to write; nothing is said of a custom kind that is not known."""
+    web = deployment("web", 1)
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u", "controller": True}
+    body = {"metadata": {"name": "web-1", "namespace": "default", "ownerReferences": [owner]}, "spec": {}}
+    owned = msgspec.convert(body, ReplicaSet)
+    reported = found(
+        "vpa-target", vpas=(vpa("web", targetRef=ref),), deployments=(web,), replica_sets=(owned,)
+    )
+    assert [(one.seen, one.fix) for one in reported] == ([(seen, fix)] if seen else [])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kubetide.explain.algorithm import StepCore
 from kubetide.loop.status import MOST_NAMED, Overview, Table
+from kubetide.objects.vpa import RECREATE
 from kubetide.units.lists import listed
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.explain import same_target_text, vpas_by_target
@@ -22,7 +23,7 @@ def _tables(core: StepCore[State], now: Instant) -> tuple[Table, ...]:
     rows = [
         (
             "/".join(key),
-            known.view.mode,
+            known.view.mode or RECREATE,
             "; ".join(problems),
             f"ask: kubetide explain vpa {'/'.join(key)}",
         )
