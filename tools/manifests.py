@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 import yaml
 from tools.plane.build import find
 
-from kubetide.elastic.definitions import definitions
+from kubetide.elastic import definitions as elastic
 from kubetide.runtime.configuration.run_settings import setting_names
+from kubetide.vertical import definitions as vertical
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 CHART = DEPLOY / "chart"
@@ -26,6 +28,7 @@ _HEADER = "# Rendered from deploy/chart by `python -m tools.manifests`; do not e
 
 _CRDS_HEADER = "# Written by `python -m tools.manifests`; do not edit.\n"
 CRDS = CHART / "crds" / "elasticworkloads.yaml"
+VPA_CRDS = CHART / "definitions" / "vpa.yaml"
 
 
 class RenderError(Exception):
@@ -55,8 +58,17 @@ def manifest(helm: Path, name: str) -> str:
 
 def crds() -> str:
     """Return the definition of our own kind, which Helm installs with the chart."""
-    (definition,) = definitions()
+    (definition,) = elastic.definitions()
     return _CRDS_HEADER + str(yaml.safe_dump(definition, sort_keys=False, width=110))
+
+
+def vpa_crds() -> str:
+    """Return the definitions of the kinds of VPA objects, which the chart's templates have where a value asks for them."""
+    found = copy.deepcopy(vertical.definitions())
+    for one in found:
+        # Without its definition a cluster has no VPA object any more: they outlive the release.
+        one["metadata"]["annotations"]["helm.sh/resource-policy"] = "keep"
+    return _CRDS_HEADER + str(yaml.safe_dump_all(found, sort_keys=False, width=110))
 
 
 def schema() -> str:
@@ -69,6 +81,7 @@ def schema() -> str:
 def main() -> int:
     (CHART / "values.schema.json").write_text(schema(), encoding="utf-8")
     CRDS.write_text(crds(), encoding="utf-8")
+    VPA_CRDS.write_text(vpa_crds(), encoding="utf-8")
     helm = find("helm")
     if helm is None:
         print("helm is not built: python -m tools.plane build helm", file=sys.stderr)

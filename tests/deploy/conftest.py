@@ -16,6 +16,7 @@ IDLEST = "--set=options.idlestFirst=true"
 UI = "--set=ui.enabled=true"
 CAPACITY = "--set=options.capacityApis=true"
 NOMINATE = "--set=options.nominatePods=true"
+DEFINITIONS = "--set=vpaDefinitions.enabled=true"
 DRY_RUN = "--set=options.dryRunPods=true"
 
 

@@ -10,8 +10,20 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cluster.served import TOKEN, served
-from tests.deploy.conftest import ACT, BOTH, UI
-from tools.manifests import CHART, CRDS, DEPLOY, MANIFESTS, RenderError, crds, manifest, render, schema
+from tests.deploy.conftest import ACT, BOTH, DEFINITIONS, UI
+from tools.manifests import (
+    CHART,
+    CRDS,
+    DEPLOY,
+    MANIFESTS,
+    VPA_CRDS,
+    RenderError,
+    crds,
+    manifest,
+    render,
+    schema,
+    vpa_crds,
+)
 from tools.plane.build import find
 
 from kubetide.cli.ui import command as ui_command
@@ -22,6 +34,7 @@ from kubetide.runtime.configuration.config import make_config, read_file
 from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import seconds
 from kubetide.vertical.admission.settings import Settings as AdmissionSettings
+from kubetide.vertical.definitions import definitions
 
 
 def of_kind(objects, kind):
@@ -41,9 +54,19 @@ def test_the_manifests_are_what_the_chart_gives(helm, name):
     assert (DEPLOY / "manifests" / name).read_text(encoding="utf-8") == manifest(helm, name)
 
 
-def test_the_definition_is_what_the_program_installs():
-    """`python -m tools.manifests` has been run since the definition was changed."""
+def test_the_definitions_are_what_the_program_installs():
+    """`python -m tools.manifests` has been run since a definition was changed."""
     assert CRDS.read_text(encoding="utf-8") == crds()
+    assert VPA_CRDS.read_text(encoding="utf-8") == vpa_crds()
+
+
+def test_the_kinds_of_vpa_objects_come_where_they_are_asked_for(rendered):
+    """Off by default, as upstream's chart may have made them; a release that goes leaves them, and all VPA objects, there."""
+    kind = "CustomResourceDefinition"
+    assert kind not in {one["kind"] for one in rendered()}
+    found = [one for one in rendered(DEFINITIONS) if one["kind"] == kind]
+    assert [one["metadata"]["name"] for one in found] == [one["metadata"]["name"] for one in definitions()]
+    assert {one["metadata"]["annotations"]["helm.sh/resource-policy"] for one in found} == {"keep"}
 
 
 def test_by_default_it_advises(rendered, tmp_path):
@@ -327,7 +350,9 @@ def test_the_embedded_cluster_takes_the_chart(rendered, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags", [(), (ACT,), (ACT, *BOTH), UI_FLAGS], ids=["advice", "acting", "both loops", "dashboard"]
+    "flags",
+    [(), (ACT,), (ACT, *BOTH), UI_FLAGS, (DEFINITIONS,)],
+    ids=["advice", "acting", "both loops", "dashboard", "definitions"],
 )
 def test_a_real_api_server_takes_everything(helm, quiet_plane, tmp_path, flags):
     """Each object passes kube-apiserver's own validation, with unknown fields forbidden."""
