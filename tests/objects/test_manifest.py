@@ -272,3 +272,17 @@ def test_a_kind_that_is_defined_is_not_passed_over():
     assert skipped == ["ServiceMonitor"]
     known = {("monitoring.coreos.com/v1", "ServiceMonitor"): CRON_TABS}
     assert len(load_manifests(monitor, "x", skipped=skipped, custom=known)) == 1
+
+
+def test_vpa_objects_of_v1beta2_are_read_as_v1():
+    """All of its fields are in v1; what was before it, with a selector in the place of a target, is refused."""
+    target = "{apiVersion: apps/v1, kind: Deployment, name: web}"
+    text = (
+        "apiVersion: autoscaling.k8s.io/%s\nkind: VerticalPodAutoscaler\nmetadata: {name: web}\n"
+        f"spec: {{targetRef: {target}, updatePolicy: {{updateMode: 'Off'}}}}\n"
+    )
+    assert load_manifests(text % "v1beta2", "vpa.yaml") == load_manifests(text % "v1", "vpa.yaml")
+    with pytest.raises(
+        ManifestError, match=r"v1beta1. does not serve VerticalPodAutoscaler: write autoscaling.k8s.io/v1"
+    ):
+        load_manifests(text % "v1beta1", "vpa.yaml")

@@ -142,7 +142,7 @@ _COLUMNS: Final[list[Json]] = [
 
 
 def definitions() -> tuple[Json, ...]:
-    """Return the two CustomResourceDefinitions: v1 is served and stored, v1beta2 serves old objects."""
+    """Return the two CustomResourceDefinitions: v1 is served and stored; v1beta2 is there but not served, as upstream's."""
     return (_definition(VPA_CHECKPOINTS, "vpacheckpoint", []), _definition(VPAS, "vpa", _COLUMNS))
 
 

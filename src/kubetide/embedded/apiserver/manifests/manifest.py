@@ -27,7 +27,9 @@ from kubetide.objects.kinds import (
     ELASTIC_WORKLOADS,
     KINDS,
     VPA_CHECKPOINTS,
+    VPA_CHECKPOINTS_V1BETA2,
     VPAS,
+    VPAS_V1BETA2,
     Kind,
 )
 from kubetide.objects.yaml_reading import YamlError, read_documents
@@ -108,7 +110,7 @@ def load_manifests(
     """Read every object of a file, ``List`` kinds taken apart; documents may be empty.
 
     The objects come back as written, without defaults; null members are dropped; autoscalers of older
-    versions come as autoscaling/v2. An object of a custom
+    versions come as autoscaling/v2, VPA objects of v1beta2 as v1. An object of a custom
     kind follows its CustomResourceDefinition; it is not held against the schema here. Of objects that a server
     has printed (``kubectl get -o yaml``) what it added is taken away, but for uid and owners; those that are
     being deleted or have run to their end are left out.
@@ -136,7 +138,7 @@ def load_manifests(
                     if is_over(value):
                         continue
                     value = as_sent(value)  # noqa: PLW2901 the object from here on
-                current, older = as_v2(value)
+                current, older = as_v2(_vpa_as_v1(value))
                 kind, texts = (None, older) if older else _checked(current, known)
                 if kind is not None and not texts:
                     objects.append((kind, current))
@@ -185,6 +187,16 @@ def _kinds_in(kind: Kind[Any], value: Json) -> CustomKinds:
         return {}
     definition = msgspec.convert(value, CustomResourceDefinition)
     return {(one.api_version, one.kind): one for one in kinds_defined_by(definition)}
+
+
+def _vpa_as_v1(value: Any) -> Any:
+    """Return a VPA object or checkpoint of v1beta2 as one of v1, which has all of its fields; others as they are."""
+    if isinstance(value, dict):
+        known = (str(value.get("apiVersion")), str(value.get("kind")))
+        for kind, old in ((VPAS, VPAS_V1BETA2), (VPA_CHECKPOINTS, VPA_CHECKPOINTS_V1BETA2)):
+            if known == (old.api_version, old.kind):
+                return {**value, "apiVersion": kind.api_version}
+    return value
 
 
 def _group(version: str) -> str:
