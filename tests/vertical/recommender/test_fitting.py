@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.vertical.recommender.running import WEB, Run, pod, vpa
@@ -13,7 +14,8 @@ from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain, explain_vpa
-from kubetide.vertical.recommender.facts.views import StatusView
+from kubetide.vertical.recommender.facts.hpas import LeftResource
+from kubetide.vertical.recommender.facts.views import Requested, StatusView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.targets.fitting import fit_of, sizes_to_fit
 
@@ -50,6 +52,53 @@ def test_the_containers_of_a_pod_fit_a_node_together():
     assert targets(held, "uncapped_target") == targets(free, "uncapped_target")
     said = "\n".join(explain(held.state, *WEB, "app"))
     assert "the containers of the pod together must fit a new node, which has 3800m CPU and 14Gi left" in said
+
+
+OFF = ContainerPolicy(container_name="log", mode="Off")
+NO_CPU = ContainerPolicy(container_name="log", controlled_resources=("memory",))
+
+
+@pytest.mark.parametrize(
+    ("policy", "left", "cpu"),
+    [
+        (OFF, (), BIG.cpu_milli - 1500),
+        (NO_CPU, (), BIG.cpu_milli - 1500),
+        (None, (LeftResource("web", "cpu", "log"),), BIG.cpu_milli - 1500),
+        (None, (), None),
+    ],
+    ids=["off", "uncontrolled", "hpa", "both"],
+)
+def test_what_is_not_recommended_keeps_what_it_requests(policy, left, cpu):
+    """A container that a VPA leaves alone takes its request of the node; what it uses counts for nothing."""
+    asks = {"app": Requested(100, GIB, 0), "log": Requested(1500, GIB, 0)}
+    settings = Settings(fit_node_groups=True)
+    run = Run(settings)
+    policies = None if policy is None else ResourcePolicy(container_policies=(policy,))
+    run.tick(
+        *(APP, LOG),
+        vpas=[vpa(policy=policies, left=left)],
+        pods=[
+            pod(containers=("app", "log"), resources=asks),
+            pod("web-2", resources={"log": Requested(9, 9, 0)}),
+        ],
+        sizes=(SMALL, BIG),
+    )
+    found = run.status().recommendation.container_recommendations
+    given = {one.container_name: milli(one.target["cpu"]) for one in found if "cpu" in one.target}
+    total = BIG.cpu_milli if cpu is None else cpu
+    assert total - 2 <= sum(given.values()) <= total
+    said = "\n".join(explain(run.state, *WEB, "app"))
+    assert f"which has {total}m CPU" in said
+
+
+def test_a_node_that_cannot_hold_the_other_containers_lowers_nothing():
+    """No target is made small for a node on which the pod cannot be in any case."""
+    asks = {"log": Requested(8000, GIB, 0)}
+    policies = ResourcePolicy(container_policies=(OFF,))
+    run = Run(Settings(fit_node_groups=True))
+    pods = [pod(containers=("app", "log"), resources=asks)]
+    run.tick(APP, LOG, vpas=[vpa(policy=policies)], pods=pods, sizes=(SMALL, BIG))
+    assert milli(run.target()["cpu"]) > BIG.cpu_milli
 
 
 def test_a_recommendation_stays_as_it_is_until_node_sizes_are_known():

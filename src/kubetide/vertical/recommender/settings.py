@@ -121,6 +121,11 @@ class Settings(HistorySettings, frozen=True, omit_defaults=True):
             )
 
     @property
+    def needs_requests(self) -> bool:
+        """Whether what the containers of pods request plays a part."""
+        return self.rollback_window > 0 or self.fit_node_groups
+
+    @property
     def uses_checkpoints(self) -> bool:
         return self.storage != "prometheus"
 

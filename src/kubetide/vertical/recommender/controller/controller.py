@@ -98,7 +98,7 @@ class RecommenderController(BaseLoop):
         self._history = history
         self._warn = warn
         self._state = State(settings)
-        keep = slim_pod_with_resources if settings.rollback_window else slim_pod
+        keep = slim_pod_with_resources if settings.needs_requests else slim_pod
         home = settings.vpa_object_namespace
         self._caches = caches
         self._vpas = vpas = caches.of(VPAS, namespace=home)

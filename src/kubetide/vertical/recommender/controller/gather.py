@@ -126,7 +126,7 @@ class Gatherer:
             load=load,
             history=history,
             pods=[
-                pod_view(pod, resources=state.settings.rollback_window > 0)
+                pod_view(pod, resources=state.settings.needs_requests)
                 for _, pod in sorted(pods.items())
                 if pod is not None
             ],

@@ -33,8 +33,8 @@ class Group(msgspec.Struct, eq=False):
 class PodEntry(msgspec.Struct, eq=False):
     """A tracked pod.
 
-    ``containers`` are rows by name, those of earlier versions of the pod included; ``resources`` are what they ask
-    for, where changes may be rolled back.
+    ``containers`` are rows by name, those of earlier versions of the pod included; ``resources`` are what they request,
+    where that plays a part.
     """
 
     labels: int

@@ -63,7 +63,7 @@ class Requested(msgspec.Struct, frozen=True, array_like=True):
 class PodView(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod; ``init`` are the names of its init containers, which are not tracked.
 
-    ``resources`` are known only where changes of them may be rolled back.
+    ``resources`` are known only where they play a part (``Settings.needs_requests``).
     """
 
     namespace: str

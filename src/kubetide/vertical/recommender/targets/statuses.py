@@ -21,7 +21,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.estimate import estimates, least_amounts, usage_of
-from kubetide.vertical.recommender.targets.fitting import Fit, fit_of, fitted
+from kubetide.vertical.recommender.targets.fitting import Fit, fit_of, fitted, sizes_beside, taken_by_others
 from kubetide.vertical.recommender.targets.floors import Place
 from kubetide.vertical.recommender.targets.rendering import Texts, caps_of, rounded, whole_cores
 from kubetide.vertical.resources.policies import container_policy
@@ -71,9 +71,13 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
         resource: _found(state, vpas, cells, resource, estimates(usage, resource, floor, settings))
         for resource, floor in zip(RESOURCES, least, strict=True)
     }
+    controlled = _without_left(vpas, cells, [_controlled(policy) for policy in cells.policies])
     fit = found
     if state.sizes:
-        both = fitted(found["cpu"], found["memory"], cells.bounds, state.sizes)
+        targets = {resource: found[resource][0] for resource in RESOURCES}
+        both = fitted(
+            found["cpu"], found["memory"], cells.bounds, _fits(state, vpas, cells, controlled, targets)
+        )
         fit = dict(zip(RESOURCES, both, strict=True))
     columns: list[tuple[list[str], ...]] = []
     for resource in RESOURCES:
@@ -88,7 +92,6 @@ def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation
             for one, text in zip(fit[resource], raw, strict=True)
         ]
         columns.append((*capped, uncapped))
-    controlled = _without_left(vpas, cells, [_controlled(policy) for policy in cells.policies])
     made = [
         _recommendation(name, which, cpu, memory)
         for name, which, cpu, memory in zip(
@@ -133,11 +136,44 @@ def fit_of_vpa(state: State, vpa: Vpa) -> Fit | None:
     cells = cells_of(state, [vpa])
     usage = usage_of(state.aggregates, cells.rows)
     least = least_amounts(state.settings, np.full(len(cells.rows), len(cells.rows), np.int64))
-    cpu, memory = (
-        int(_found(state, [vpa], cells, resource, estimates(usage, resource, floor, state.settings))[0].sum())
+    targets = {
+        resource: _found(state, [vpa], cells, resource, estimates(usage, resource, floor, state.settings))[0]
         for resource, floor in zip(RESOURCES, least, strict=True)
-    )
-    return fit_of(cpu, memory, state.sizes)
+    }
+    controlled = _without_left([vpa], cells, [_controlled(policy) for policy in cells.policies])
+    [fit] = _fits(state, [vpa], cells, controlled, targets)
+    return fit
+
+
+def _fits(
+    state: State,
+    vpas: Sequence[Vpa],
+    cells: Cells,
+    controlled: Sequence[tuple[bool, bool]],
+    targets: Mapping[str, Int64Vector],
+) -> list[Fit | None]:
+    """Return, by VPA, how the targets of a pod are lowered to fit a new node beside what its other containers request."""
+    recommended = {
+        vpa.key: {
+            (cells.containers[cell], resource)
+            for cell in range(begin, end)
+            for resource, is_made in zip(RESOURCES, controlled[cell], strict=True)
+            if is_made
+        }
+        for vpa, (begin, end) in zip(vpas, pairwise(cells.bounds), strict=True)
+        if vpa.view.policy is not None or vpa.view.left
+    }
+    taken = taken_by_others(state.members, recommended)
+    is_made = np.array(controlled, np.bool_).reshape(-1, 2)
+    cpu, memory = (targets[resource] * is_made[:, at] for at, resource in enumerate(RESOURCES))
+    return [
+        fit_of(
+            int(cpu[begin:end].sum()),
+            int(memory[begin:end].sum()),
+            sizes_beside(state.sizes, taken.get(vpa.key)),
+        )
+        for vpa, (begin, end) in zip(vpas, pairwise(cells.bounds), strict=True)
+    ]
 
 
 def _places(vpas: Sequence[Vpa], cells: Cells, resource: str) -> list[Place]:
