@@ -41,7 +41,7 @@ from kubetide.vertical.recommender.targets.floors import Floors, Place
 from kubetide.vertical.recommender.targets.rollback import Past, Watch
 from kubetide.vertical.recommender.usage.aggregates import Aggregates
 from kubetide.vertical.recommender.usage.alignment import align
-from kubetide.vertical.recommender.usage.checkpoints import load_checkpoints
+from kubetide.vertical.recommender.usage.checkpoints import UNLOADED, load_checkpoints
 from kubetide.vertical.recommender.usage.containers import Containers
 from kubetide.vertical.recommender.usage.feeding import SampleRows, feed, feed_history, floor_of
 from kubetide.vertical.resources.policies import container_policy
@@ -215,9 +215,7 @@ class State:
                 )
         for one, (row, problem) in zip(known, load_checkpoints(self.aggregates, known, self.at), strict=True):
             if problem:
-                self.problems.append(
-                    f"cannot load checkpoint for VPA {one.namespace}/{one.vpa}. Reason: {problem}"
-                )
+                self.problems.append(f"{UNLOADED} {one.namespace}/{one.vpa}. Reason: {problem}")
                 continue
             vpa = self.vpas[one.namespace, one.vpa]
             if one.container in vpa.loaded:

@@ -21,6 +21,7 @@ from kubetide.vertical.controller.scales import WORKLOAD_KINDS
 from kubetide.vertical.recommender.controller.act import Actor
 from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.gather import Gatherer
+from kubetide.vertical.recommender.controller.notices import Notices, UsageHealth
 from kubetide.vertical.recommender.controller.slimming import (
     slim_checkpoint,
     slim_controller,
@@ -134,6 +135,7 @@ class RecommenderController(BaseLoop):
         self._actor = Actor(cluster, clock, settings)
         self._fresh, self._whole = True, False
         self._targets = NewTargets()
+        self._notices = Notices(warn)
         self._tick = 0
         self.result = Result()
         self.outcomes = Outcomes()
@@ -173,6 +175,11 @@ class RecommenderController(BaseLoop):
         return answer_for_pod(self._state, self.decided, body)
 
     @property
+    def sources(self) -> tuple[UsageHealth, ...]:
+        """The source of usage."""
+        return (self._gatherer.usage,)
+
+    @property
     def metrics_error(self) -> str:
         """Why the last pass lacked samples; empty if it had all."""
         return self._gatherer.metrics_error
@@ -205,6 +212,8 @@ class RecommenderController(BaseLoop):
         now = self._clock.now()
         self.samples, self.ooms = delta.samples, delta.ooms
         self._state.apply(delta)
+        if self._fresh:
+            self._notices.of_checkpoints(self._state.problems)
         self._fresh = False
         self._tick += 1
         full = self._recorder.wants_full(LOOP) or self._whole
@@ -216,6 +225,7 @@ class RecommenderController(BaseLoop):
         # The checkpoints of a VPA, or of an ElasticWorkload, that cannot be read look as if nobody had any use for them.
         deletes = not any(one.unread for one in self._caches.all)
         self.outcomes = await self._actor.carry_out(commands, contents, self.steps, deletes=deletes)
+        self._notices.of_writes(self.outcomes)
         self.result = absorb(self._state, commands, self.outcomes, now)
         self.first_recommended = self._created(without)
         self.steps.done("GarbageCollect")

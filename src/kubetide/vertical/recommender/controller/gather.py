@@ -17,6 +17,7 @@ from kubetide.ports.metrics import MetricSource
 from kubetide.units.time import to_seconds
 from kubetide.vertical.recommender.controller.advised import stand_ins
 from kubetide.vertical.recommender.controller.external import ExternalUsage
+from kubetide.vertical.recommender.controller.notices import UsageHealth
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
@@ -80,6 +81,7 @@ class Gatherer:
         self.lost_ooms = 0
         self.metrics_error = ""
         """Why the last pass lacked samples; empty where it had all."""
+        self.usage = UsageHealth()
         pods.on_change(self._pod_changed)
         events.on_change(self._event_changed)
 
@@ -114,6 +116,7 @@ class Gatherer:
         served = {(one.namespace, one.name): one for one in vpas}
         served |= {key: one for key, one in state.views.items() if key not in served and key not in gone}
         samples = await self._sample(state, served.values())
+        self.usage.note(self.metrics_error, self._clock.now(), has_samples=samples is not None)
         ooms, self._ooms = self._ooms, []
         steps.done("LoadMetrics")
         return Delta(

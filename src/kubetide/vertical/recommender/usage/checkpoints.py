@@ -22,6 +22,8 @@ from kubetide.vertical.recommender.usage.containers import Containers
 from kubetide.vertical.recommender.usage.histograms import NEVER, CheckpointError, Histograms
 
 VERSION = "v3"
+UNLOADED = "cannot load checkpoint for VPA"
+"""How the problem of a checkpoint that could not be loaded begins."""
 _AT_ONCE = 2048
 """Containers whose checkpoints are made together: their histograms are copied."""
 
