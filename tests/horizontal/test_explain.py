@@ -105,6 +105,7 @@ def test_nothing_is_said_twice():
         "It has 2 replicas, wants 4 (cpu utilization 100% of 50%), and is to be scaled to 4 now.",
         "cpu utilization: 100% of 50%: ratio 2 x 2 pods = 4, so 4 replicas",
         "pods: 2 of 2 count",
+        "use: 200m of 200m requested a pod, 400m of 400m in all",
         "largest proposal: 4",
         "scale-down window 5m0s (the flag's): the highest recommendation holds",
         "recommendations, newest first: 2 (2026-03-02T08:00:00Z, found at the start)",
@@ -244,3 +245,9 @@ def test_a_rescale_leaves_its_window_behind():
     absorb(state, commands, [ScaleOutcome(*KEY, NOW)])
     assert windows_of(state) == [[(4, 0, 0), (2, 0, 0)]]
     assert explain(state, KEY, Instant(NOW + minutes(10))).windows[0].remembered == ()
+
+
+def test_use_stands_beside_requests():
+    """A target that is a share of requests shows what the pods use of them, for one pod and for all."""
+    assert "use: 150m of 200m requested a pod, 300m of 400m in all" in lines_of(state_of(milli=150))
+    assert "use: 150m of 200m requested" in lines_of(state_of(("a",), milli=150))

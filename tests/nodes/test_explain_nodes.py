@@ -123,3 +123,42 @@ def test_a_node_on_its_way_out_says_so():
     found = explain_node(world.state, "n1", world.now)
     assert (found.status, found.since) == ("deleting", START)
     assert "tainted for it since 2026-03-02T08:00:00Z" in found.sentence
+
+
+def _lines(kind: str, world: World, name: str) -> list[str]:
+    [explainer] = [one for one in EXPLAINERS if one.kind == kind]
+    return explainer.lines(world, name, world.now, "")
+
+
+def test_a_node_says_what_runs_on_it():
+    """Its pods are named, those of DaemonSets last, and what they request of what it offers stands beside them."""
+    world = World(
+        nodes=[node("n1"), node("n2")],
+        pods=[
+            pod("agent", node="n1", kind="DaemonSet", cpu="100m"),
+            pod("b", node="n1", cpu="1500m"),
+            pod("a", node="n1", cpu="900m"),
+        ],
+        groups=[group("g", nodes=["n1", "n2"])],
+    )
+    world.tick()
+    lines = _lines("node", world, "n1")
+    assert "runs: 3 pods, 1 of DaemonSets: default/a, default/b, default/agent" in lines
+    assert any(one.startswith("requested: cpu 2500m of 4, ") for one in lines)
+    assert "runs: no pods" in _lines("node", world, "n2")
+
+
+def test_a_group_says_what_it_is_made_of():
+    """The page of a group has its nodes, their zones, and what they cost."""
+    zones = {"n1": "a", "n2": "b", "n3": "b"}
+    world = World(
+        nodes=[node(name, labels={"topology.kubernetes.io/zone": zone}) for name, zone in zones.items()],
+        groups=[group("g", nodes=list(zones), price_per_hour=0.25)],
+    )
+    world.tick()
+    lines = _lines("nodegroup", world, "g")
+    assert lines[1:4] == [
+        "nodes: n1, n2, n3",
+        "zones: a (1 node), b (2 nodes)",
+        "price: 0.25 an hour for a node, 0.75 for all 3",
+    ]

@@ -15,6 +15,7 @@ from kubetide.horizontal.rules.grouping import CLASS_NAMES, classify
 from kubetide.horizontal.rules.metric_facts import pods_of, samples_of
 from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
+from kubetide.units.quantity import bytes_to_text, milli_to_text, readable
 from kubetide.units.time import Duration, Instant, between, format_duration
 
 
@@ -32,6 +33,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
         proposed: Replicas; None when the metric failed, then ``problem`` says why.
         age: Of the oldest value, where its source says when it was measured.
         way_out: What a person can do where it failed; empty where nothing is known.
+        use: What its pods use of what they request, in words; empty where the target is no share of requests.
     """
 
     name: str
@@ -47,6 +49,7 @@ class MetricExplanation(msgspec.Struct, frozen=True):
     problem: str
     age: Duration | None = None
     way_out: str = ""
+    use: str = ""
 
 
 def explain_metrics(
@@ -115,7 +118,21 @@ def _metric(
         unplaced=unplaced,
         proposed=found.replicas,
         problem="",
+        use=_use_text(metric, known) if isinstance(known, Tally) else "",
     )
+
+
+def _use_text(metric: Metric, tally: Tally) -> str:
+    """Return what the pods with a sample use of their requests, each on average and all together."""
+    if metric.utilization is None or not tally.matched or not tally.requests:
+        return ""
+
+    def text(milli: int) -> str:
+        return milli_to_text(milli) if metric.resource == "cpu" else readable(bytes_to_text(milli // 1000))
+
+    used, requested, pods = tally.matched_usage, tally.requests, tally.matched
+    each = f"{text(used // pods)} of {text(requested // pods)} requested"
+    return f"{each} a pod, {text(used)} of {text(requested)} in all" if pods > 1 else each
 
 
 def _is_unplaced(state: State, key: Key) -> bool:
@@ -142,7 +159,8 @@ def metric_lines(metric: MetricExplanation) -> list[str]:
     opening = VOCABULARY.text(metric.working) if metric.working else f"{metric.name}: {metric.problem}"
     if metric.age is not None:
         opening += f" (measured {format_duration(metric.age)} before)"
-    return [opening, *(_pod_lines(metric) if metric.pods else ())]
+    lines = [opening, *(_pod_lines(metric) if metric.pods else ())]
+    return [*lines, f"  use: {metric.use}"] if metric.use else lines
 
 
 def _pod_lines(metric: MetricExplanation) -> list[str]:

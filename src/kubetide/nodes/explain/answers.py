@@ -28,6 +28,7 @@ from kubetide.nodes.explain.prospects import (
 from kubetide.nodes.explain.removal_trial import remaining_obstacle
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.reserved_capacity import BOOKED, is_booking, reserved_text
+from kubetide.nodes.explain.running_pods import running_lines
 from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import in_vain_text, nominated_sentence, upcoming_text
 from kubetide.nodes.explain.waiting.counterfactual import CopyOnDemand, Supposing
@@ -252,6 +253,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
         reserved=reserved_text(state, name),
         consolidated=state.memory.consolidation.reasons.get(name, ""),
         unready=unready_text(state, name),
+        running=running_lines(state, name),
     )
 
 

@@ -98,6 +98,7 @@ def _node_lines(found: NodeExplanation) -> list[str]:
     lines.append(f"group: {found.group or 'none'}")
     if found.failed:
         lines.append(f"failed: {found.failed}")
+    lines += found.running
     if found.utilization is not None:
         lines.append(f"utilization: {found.utilization:.3g}")
     if found.reserved:
@@ -136,11 +137,17 @@ def _group_lines(found: GroupExplanation) -> list[str]:
             f"size: {found.target_size} desired, {found.ready} ready, {found.upcoming} on the way, "
             f"bounds {found.min_size} to {found.max_size}"
         ),
-        f"template: {found.template or 'none'}",
     ]
+    lines += [f"not ready: {text}" for text in found.unready]
     if found.arrival:
-        lines.insert(1, f"on the way: {found.arrival}")
-    lines[1:1] = [f"not ready: {text}" for text in found.unready]
+        lines.append(f"on the way: {found.arrival}")
+    if found.nodes:
+        lines.append(f"nodes: {found.nodes}")
+    if found.zones:
+        lines.append(f"zones: {found.zones}")
+    if found.price_per_hour is not None:
+        lines.append(_price_line(found.price_per_hour, found.target_size))
+    lines.append(f"template: {found.template or 'none'}")
     if found.allocatable:
         lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
     lines += [f"  differs: {text}" for text in found.differs]
@@ -150,6 +157,12 @@ def _group_lines(found: GroupExplanation) -> list[str]:
     lines += [f"notice: {text}" for text in found.notices]
     lines += [f"cannot grow: {text}" for text in found.obstacles]
     return lines
+
+
+def _price_line(price_per_hour: float, nodes: int) -> str:
+    """Return what a node of a group costs, and what all do that are desired."""
+    each = f"price: {price_per_hour:.4g} an hour for a node"
+    return f"{each}, {price_per_hour * nodes:.4g} for all {nodes}" if nodes > 1 else each
 
 
 EXPLAINERS = (

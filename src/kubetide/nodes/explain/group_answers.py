@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.explain.unready_nodes import unready_text
 from kubetide.nodes.explain.waiting.awaited_node import upcoming_text
 from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.facts.zones import zone_of
 from kubetide.nodes.records.export import without_learned_facts
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
@@ -26,9 +28,12 @@ from kubetide.nodes.templates.build import template_of
 from kubetide.nodes.templates.learned import seen_template
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import Template
+from kubetide.units.lists import counted, listed
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, format_rfc3339
 
+_MOST_NODES: Final = 12
+"""Nodes that are named."""
 _MOST_UNREADY: Final = 3
 """Nodes that are named of those that are not ready."""
 
@@ -46,6 +51,12 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Its nodes that are not ready, each with since when and why; not those that are on the way."""
     arrival: str
     """When the upcoming nodes are expected, and when they were asked for; empty if there are none."""
+    nodes: str
+    """The names of its nodes, the first few; empty for none."""
+    zones: str
+    """The zones of its nodes, with the count of each where there are several; of the template while it has no node."""
+    price_per_hour: float | None
+    """What a node costs; None where it is not known."""
     template: str
     allocatable: dict[str, str]
     differs: tuple[str, ...]
@@ -96,6 +107,9 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         upcoming=(upcoming := upcoming_nodes(copy, view, now)),
         unready=_unready(copy, group_id, view.counts.not_started),
         arrival=upcoming_text(copy, view, now) if upcoming else "",
+        nodes=listed(sorted(copy.nodes_by_group()[group_id]), _MOST_NODES),
+        zones=_zones(copy, group_id, template),
+        price_per_hour=group.price_per_hour,
         template="" if template is None else template.source,
         allocatable={} if template is None else _texts(template),
         differs=_differences(copy, group_id),
@@ -105,6 +119,17 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         created=created_lines(state, group_id),
         balance=balance_lines(copy, group_id),
     )
+
+
+def _zones(state: State, group_id: str, template: Template | None) -> str:
+    """Return the zones of a group's nodes, or where it has none that of its template; empty where no label names one."""
+    nodes = [state.nodes[name] for name in state.nodes_by_group()[group_id]]
+    if not nodes:
+        return "" if template is None else zone_of(template.node)
+    counts = Counter(filter(None, map(zone_of, nodes)))
+    if len(counts) < 2:
+        return "".join(counts)
+    return ", ".join(f"{zone} ({counted(count, 'node')})" for zone, count in sorted(counts.items()))
 
 
 def _unready(state: State, group_id: str, starting: Sequence[str]) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from kubetide.units.time import format_duration, format_rfc3339
 
 
 def learned_lines(state: State, group_id: str) -> tuple[str, ...]:
-    """Return what was learned of the group; none if no node of it was seen before it became ready."""
+    """Return what was learned of the group; none if none of its nodes was seen to come."""
+    lines = _boot_lines(state, group_id)
     learned = state.memory.learned.groups.get(group_id)
     if learned is None:
-        return ()
-    lines = []
+        return tuple(lines)
     if learned.startup_taints:
         lines.append(f"nodes begin with taints that they lose: {', '.join(learned.startup_taints)}")
     join = learned.last_join
@@ -32,3 +32,14 @@ def learned_lines(state: State, group_id: str) -> tuple[str, ...]:
     said = "; ".join(wrong) or "just what was promised"
     lines.append(f"node {join.node} at {format_rfc3339(join.at)} had {said}, by {join.source or 'nobody'}")
     return tuple(lines)
+
+
+def _boot_lines(state: State, group_id: str) -> list[str]:
+    """Return how long the last machines took to become nodes; nothing where none was seen."""
+    times = state.memory.join_times.get(group_id, ())
+    if not times:
+        return []
+    line = f"from the order to the node {format_duration(times[-1])} the last"
+    if len(times) > 1:
+        line += f", {format_duration(max(times))} the slowest of the last {len(times)}"
+    return [line]

@@ -20,6 +20,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
         reserved: For whose pods, which are not there yet, capacity on it is reserved; empty for none.
         consolidated: What consolidation does with it, what that saves and what it waits for; empty for nothing.
         unready: Since when it is not ready and why, in words; empty while it is ready.
+        running: Which pods run on it, and what they request of it, a line each.
     """
 
     node: str
@@ -41,3 +42,4 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     reserved: str = ""
     consolidated: str = ""
     unready: str = ""
+    running: tuple[str, ...] = ()

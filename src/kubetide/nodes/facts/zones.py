@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubetide.objects.node import Node
 from kubetide.objects.storage import PersistentVolume
 
 ZONE_KEYS: Final = (
@@ -16,6 +17,12 @@ ZONE_KEYS: Final = (
     "topology.com.tencent.cloud.csi.cbs/zone",
 )
 """Labels that name the zone of a node: those of Kubernetes, and those by which CSI drivers of clouds bind their volumes."""
+
+
+def zone_of(node: Node) -> str:
+    """Return the zone of a node, by the first of the labels that name one; empty where none does."""
+    labels = node.metadata.labels or {}
+    return next((labels[key] for key in ZONE_KEYS if labels.get(key)), "")
 
 
 def zone_labels(volume: PersistentVolume) -> list[tuple[str, str]]:
