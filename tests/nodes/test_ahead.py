@@ -74,3 +74,11 @@ def test_nodes_on_order_are_foreseen(nodes, longest, at, said):
     [coming] = foreseen(State(memory=memory), START)
     assert (coming.at, coming.subject) == (after(START, minutes(at)), "group g")
     assert f"{coming.text} ({coming.why})" == said
+
+
+def test_nodes_that_have_joined_are_not_foreseen_again():
+    """Of three nodes on order one has joined: two are still to come."""
+    request = ScaleUpRequest(3, before(START, minutes(1)), after(START, minutes(14)))
+    world = World(nodes=[node("n1")], groups=[group("g", nodes=["n1"], target=3)])
+    world.state.memory.scale_up_requests["g"] = request
+    assert [one.text for one in foreseen(world.state, START)] == ["2 more nodes have joined, or are given up"]

@@ -229,7 +229,7 @@ def test_a_new_run_is_shown_and_reported(browser, site):
 
 
 def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
-    """At 360 px nothing is wider than the screen; the first stop of the Tab key skips to the page."""
+    """At 360 px nothing is wider than the screen, and no text of a table is cut off; the first stop of the Tab key skips to the page."""
     size = browser.get_window_size()
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
@@ -240,6 +240,12 @@ def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
             go(browser, site, path)
             wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, path
+        go(browser, site, "/")
+        cut = browser.execute_script(
+            "return [...document.querySelectorAll('.texts')].filter((one) => one.scrollWidth > one.clientWidth).length"
+        )
+        assert cut == 0
+        assert browser.find_elements("css selector", ".texts td")
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.set_window_size(size["width"], size["height"])

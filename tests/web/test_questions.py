@@ -31,13 +31,13 @@ class Person:
     """Looks at a page and clicks; elements that are drawn anew meanwhile are read again."""
 
     def __init__(self, browser, home, folder):
-        self._browser, self._home = browser, home
+        self._browser, self.home = browser, home
         self.folder = folder
 
     def begin(self):
         """Open the address that was printed, or the file."""
         self._browser.get("about:blank")
-        self._browser.get(self._home)
+        self._browser.get(self.home)
         self.read("main h1")
 
     def _again(self, attempt, reported):
@@ -236,3 +236,14 @@ def test_what_is_to_come(person):
     """The page ahead says what the loops foresee, or that it is nothing."""
     person.click("nav a", "Ahead")
     assert person.read("main", "(?s)Nothing is known to come until .* loops know of them: .*horizontal")
+
+
+def test_what_is_about_to_happen(person):
+    """Where nodes are on order the overview says so; a report, which is a file, knows what is to come at its end alone."""
+    person.click("nav a", "Decisions")
+    person.click(".decisions li", "group general was increased from 2 to 3", on="a.at")
+    person.read("#at", " 12:")
+    person.click("nav a", "Overview")
+    person.read("h2", "^At 2026")
+    if person.home.startswith("http"):
+        assert "more node has joined" in person.read("#coming")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kubetide import __version__
 
 Json = dict[str, Any]
+
+_STREAM: Final = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
 class Parameter(NamedTuple):
@@ -20,7 +22,7 @@ class Parameter(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A path of the API: ``name`` is the handler method, ``answer`` its result type."""
+    """A path of the API: ``name`` is the handler method, ``answer`` its result type; None for a stream of events."""
 
     path: str
     name: str
@@ -31,15 +33,15 @@ class Route(NamedTuple):
 
 def openapi(routes: tuple[Route, ...]) -> Json:
     """Return the document, OpenAPI 3.1."""
-    schemas, components = msgspec.json.schema_components(
-        [route.answer for route in routes], ref_template="#/components/schemas/{name}"
-    )
+    answers = [route.answer for route in routes if route.answer is not None]
+    schemas, components = msgspec.json.schema_components(answers, ref_template="#/components/schemas/{name}")
+    content = iter(schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "kubetide", "version": __version__, "description": "A recorded run, read only."},
         "paths": {
-            route.path: {"get": _operation(route, schema)}
-            for route, schema in zip(routes, schemas, strict=True)
+            route.path: {"get": _operation(route, _STREAM if route.answer is None else _json(next(content)))}
+            for route in routes
         },
         "components": {
             "schemas": components,
@@ -49,7 +51,11 @@ def openapi(routes: tuple[Route, ...]) -> Json:
     }
 
 
-def _operation(route: Route, schema: Json) -> Json:
+def _json(schema: Json) -> Json:
+    return {"application/json": {"schema": schema}}
+
+
+def _operation(route: Route, content: Json) -> Json:
     in_path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     return {
         "operationId": route.name,
@@ -70,7 +76,7 @@ def _operation(route: Route, schema: Json) -> Json:
             ),
         ],
         "responses": {
-            "200": {"description": "the answer", "content": {"application/json": {"schema": schema}}},
+            "200": {"description": "the answer", "content": content},
             "400": {"description": "a parameter that cannot be read"},
             "401": {"description": "no token, or a wrong one"},
             "404": {"description": "no such object at that time, or no records"},

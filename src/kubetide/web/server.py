@@ -101,6 +101,12 @@ ROUTES: Final = (
         Explanation,
         (_AT, Parameter("view", "another answer about the same object")),
     ),
+    Route(
+        f"{API}/events",
+        "events",
+        "An event `grown` whenever more was recorded; a comment every ten seconds",
+        None,
+    ),
 )
 
 _FILES = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -127,7 +133,6 @@ class Dashboard:
             path = route.path.replace("{name}", "{name:.+}")
             app.router.add_get(path, getattr(self, f"_{route.name}"))
         app.router.add_get(f"{API}/openapi.json", self._openapi)
-        app.router.add_get(f"{API}/events", self._events)
         app.router.add_get("/{page:.*}", self._page)
         app.on_cleanup.append(self._close)
         app.cleanup_ctx.append(self._watch)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from kubetide.loop import Coming
+from kubetide.nodes.records.export import with_own_memory
 from kubetide.nodes.registry.arrivals import expected_arrival, longest_join_text
+from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.scale_up.pending.demand import existing_pods, expected_boot, is_asked_for, lead_of
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
@@ -37,11 +39,18 @@ def _orders(state: State, now: Instant) -> list[Coming]:
 
 
 def _joins(state: State, now: Instant) -> list[Coming]:
-    """Return when the nodes on order are expected; where that is not known, or was before, when they are given up."""
+    """Return when the nodes are expected that are on order and have not joined.
+
+    Where that is not known, or was before, when they are given up.
+    """
     found = []
-    for group, request in sorted(state.memory.scale_up_requests.items()):
+    requests = state.memory.scale_up_requests
+    views = observe(with_own_memory(state), now).groups if requests else {}
+    for group, request in sorted(requests.items()):
         at, took = expected_arrival(state.memory, group), longest_join_text(state.memory, group)
-        count = request.increase
+        count = upcoming_nodes(state, views[group], now) if group in views else request.increase
+        if not count:
+            continue
         text = "1 more node has joined" if count == 1 else f"{count} more nodes have joined"
         if at is None or at < now:
             text += f", or {'is' if count == 1 else 'are'} given up"

@@ -31,12 +31,14 @@ function cellTable(title, { columns, rows }) {
     const text = cellText(value);
     const leads = state.span && kind in state.span.kinds && (!FILE || kindOf(text, [kind]));
     const content = columns[index] === "pods of" ? link("/objects", text, {}, { q: text }) : leads ? link(objectPath(kind, text), text) : typeof value === "string" ? make("span", {}, ...linked(text)) : text;
-    return make(index ? "td" : "th", { class: numbers[index] ? "number" : undefined, scope: index ? undefined : "row" }, content);
+    const sort = numbers[index] ? "number" : value === null || value === undefined || value === "" ? "empty" : undefined;
+    return make(index ? "td" : "th", { class: sort, scope: index ? undefined : "row", "data-column": columns[index] }, content);
   };
+  const hasText = numbers.includes(false, 1);
   const head = make("tr", {}, ...columns.map((column, index) => make("th", { scope: "col", class: numbers[index] ? "number" : undefined }, KIND_WORDS[column] || column)));
   const body = rows.slice(0, MOST_ROWS).map((row) => make("tr", {}, ...row.map(cell)));
   const more = rows.length > MOST_ROWS ? make("p", { class: "none" }, `and ${rows.length - MOST_ROWS} more: find them by name`) : null;
-  return make("section", {}, heading, make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body))), more);
+  return make("section", {}, heading, make("div", { class: hasText ? "wide texts" : "wide", tabindex: "0", role: "region", "aria-label": title }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body))), more);
 }
 
 function decisionItem(decision, open = "") {
@@ -59,7 +61,7 @@ function fact(label, value, path) {
 async function overviewPage() {
   const outcome = await outcomeOf();
   if (!state.span) return { title: outcome.title, content: [make("h1", {}, outcome.title), ...outcome.content] };
-  const [status, { past, cluster, ready }] = await Promise.all([ask("status", { at: state.at }), clusterPast(outcome.currency)]);
+  const [status, { past, cluster, ready }, coming] = await Promise.all([ask("status", { at: state.at }), clusterPast(outcome.currency), comingSoon()]);
   const groups = status.tables["node groups"] || [];
   const waiting = status.tables["waiting pods"] || [];
   const blocked = status.tables["nodes that go or are blocked"];
@@ -92,6 +94,7 @@ async function overviewPage() {
       make("h1", {}, outcome.title),
       ...outcome.content,
       make("section", {}, make("h2", {}, state.at ? `At ${timeText(state.at)} UTC` : state.span.running ? "Now" : "At the end"), make("ul", { class: "answer" }, ...status.answer.map((one) => make("li", {}, ...linked(one)))), make("dl", { class: "facts" }, ...facts)),
+      coming,
       past,
       atEnd,
       ...Object.entries(status.tables).map(([title, rows]) => table(title, rows)),
@@ -100,6 +103,23 @@ async function overviewPage() {
       ...outcome.notes,
     ].filter(Boolean),
   };
+}
+
+const MOST_COMING = 5;
+
+// What is to come within the hour; null where nothing is known, as in a file of any time but its end.
+async function comingSoon() {
+  // The page of what is to come says why it is not known.
+  const { entries } = await ask("ahead", { ahead: "1h", at: state.at }).catch(() => ({ entries: [] }));
+  if (!entries.length) return null;
+  const more = entries.length - MOST_COMING;
+  const all = link("/ahead", more > 0 ? `and ${numberText(more)} more` : "All that is to come");
+  return make("section", { id: "coming" }, make("h2", {}, "In the next hour"), comingList(entries.slice(0, MOST_COMING)), make("p", {}, all));
+}
+
+function comingList(entries) {
+  return make("ol", { class: "decisions" }, ...entries.map((entry) =>
+    decisionItem({ at: entry.at, loop: entry.loop, text: `${entry.subject}: ${entry.text}`, why: entry.why ? [entry.why] : [], inVain: false })));
 }
 
 // What a simulation came to, once it has ended.
@@ -172,9 +192,7 @@ async function aheadPage(parameters) {
   const choice = make("select", { id: "ahead" }, ...["15m", "1h", "6h", "24h", "168h"].map((one) => make("option", { value: one }, one)));
   choice.value = ahead;
   choice.addEventListener("change", () => go("/ahead", { ahead: choice.value }));
-  const items = found.entries.map((entry) =>
-    decisionItem({ at: entry.at, loop: entry.loop, text: `${entry.subject}: ${entry.text}`, why: entry.why ? [entry.why] : [], inVain: false }));
-  const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `Nothing is known to come until ${timeText(found.until)} UTC. Changes of time tables, forecast load and nodes that were asked for would stand here, as far as these loops know of them: ${found.loops.join(", ")}.`);
+  const list = found.entries.length ? comingList(found.entries) : make("p", { class: "none" }, `Nothing is known to come until ${timeText(found.until)} UTC. Changes of time tables, forecast load and nodes that were asked for would stand here, as far as these loops know of them: ${found.loops.join(", ")}.`);
   return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list, past].filter(Boolean) };
 }
 

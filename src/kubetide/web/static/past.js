@@ -63,14 +63,15 @@ async function clusterPast(currency) {
     plot(`Cost an hour${money}`, named(cluster, "cost", "cost/h"), cluster, { key: "Cost an hour", marks: marks.nodes }),
   ];
   if (run.lines.length) {
+    const hasServices = offered.lines.length > 0;
     plots.push(
-      plot("Load, requests/s", byName(offered), offered, { marks: marks.pods }),
+      hasServices && plot("Load, requests/s", byName(offered), offered, { marks: marks.pods }),
       plot("CPU cores", [...named(run, "cpuAllocatable", "allocatable"), ...named(run, "cpuRequested", "requested"), ...named(run, "cpuUsed", "used")], run),
-      plot("SLO minutes lost", byName(lost), lost),
+      hasServices && plot("SLO minutes lost", byName(lost), lost),
       plot(`Spent since the start${money}`, named(run, "spent"), run, { key: "Spent since the start", marks: marks.nodes }),
     );
   }
-  const past = section(cluster, plots);
+  const past = section(cluster, plots.filter(Boolean));
   if (offered.lines.length) past.append(make("p", {}, link("/services", "Each service: its load and what its pods could serve")));
   return { past, cluster, ready };
 }
