@@ -34,7 +34,7 @@ _COMMANDS = {
     "simulate": "Run a scenario in virtual time and write its records and report.",
     "capture": "Make a scenario of the records of a run.",
     "what-if": "Run a scenario as it is and with changes, and set both side by side.",
-    "sweep": "Run a scenario under every combination of settings, here or on Dask.",
+    "sweep": "Run a scenario under many combinations of settings, here or on Dask.",
     "tune": "Search which settings to change, and judge the result on runs not seen.",
     "test": "Test policies: scenarios with what must hold in them.",
     "examples": "List the scenarios that are shipped, and copy one.",

@@ -1,4 +1,4 @@
-"""``kubetide sweep``: a scenario under every combination of settings, on several seeds."""
+"""``kubetide sweep``: a scenario under many combinations of settings, on several seeds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ from kubetide.cli.common.exits import FAILED
     multiple=True,
     metavar="NAME=V1,V2,...",
     help="A setting and its values, names as of `kubetide what-if`; every combination is run. May be repeated.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run N of the combinations, drawn at random, the same ones each time.  [default: all]",
 )
 @click.option(
     "--patch",
@@ -52,6 +58,7 @@ from kubetide.cli.common.exits import FAILED
 def command(
     scenario: Path,
     sets: tuple[str, ...],
+    sample: int | None,
     patches: tuple[Path, ...],
     seeds: int,
     out: Path,
@@ -61,7 +68,7 @@ def command(
     parquet: bool,
     resume: bool,
 ) -> None:
-    """Run SCENARIO under every combination of settings, on several seeds, and compare the results.
+    """Run SCENARIO under every combination of settings, or a sample of them, on several seeds, and compare the results.
 
     SCENARIO is a file or the name of a shipped example. Each cell is a run of its own; processes of this machine, or
     the workers of a Dask scheduler, run them, and the results are the same bytes. A failed cell is reported, and the
@@ -80,6 +87,7 @@ def command(
     \b
     Examples:
       kubetide sweep web-shop --set expander=least-waste,least-cost --set hpa/storefront.target=50,60,70,80
+      kubetide sweep web-shop --set hpa/storefront.target=50,60,70,80 --set scale-down-unneeded-time=2m,5m,10m --sample 6
       kubetide sweep my-shop.yaml --set group/general.max=10,20 --seeds 5 --jobs 4
       kubetide sweep web-shop --set hpa/storefront.target=50,60 --seeds 20 --dask tcp://10.0.0.5:8786
     """  # noqa: D301  click marks paragraphs with the character, not with two
@@ -101,7 +109,7 @@ def command(
     scenario = scenario_path(scenario)
     loaded = load_scenario(scenario)
     axes = read_axes(sets)
-    found = variants(scenario, loaded, axes, patches)
+    found = variants(scenario, loaded, axes, patches, sample=sample)
     store = cells_in(out, resume=resume)
     total = len(found) * seeds
     with resumable(), workers_for(dask, jobs, total) as workers, cells_bar(loaded.name, total) as bar:

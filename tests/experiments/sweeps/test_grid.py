@@ -65,6 +65,31 @@ def test_too_many(tmp_path):
         variants(tmp_path / "shop.yaml", small(), axes, ())
 
 
+def test_a_sample_of_the_combinations(tmp_path):
+    """So many different ones in the order of the grid; more of them have those of fewer, and all is the grid."""
+    axes = read_axes(["group/general.max=4,5,6,7", "hpa/web.max=8,9,10", "scale-down-unneeded-time=1m,2m"])
+
+    def sampled(count):
+        return [one.values for one in variants(tmp_path / "shop.yaml", small(), axes, (), sample=count)]
+
+    every = sampled(24)
+    assert every == [one.values for one in variants(tmp_path / "shop.yaml", small(), axes, ())]
+    few, more = sampled(5), sampled(23)
+    assert (len(few), len(more)) == (5, 23)
+    assert few == [one for one in every if one in few]
+    assert set(few) < set(more)
+    assert {value for values in few for value in values} == {
+        value for axis in axes for value in axis.values
+    }, "every value is in it"
+
+
+def test_a_sample_of_more_combinations_than_can_be_run(tmp_path):
+    """Where the grid is too large a sample of it is not."""
+    thousand = tuple(map(str, range(10, 1010)))
+    axes = [Axis("group/general.max", thousand), Axis("hpa/web.max", thousand)]
+    assert len(variants(tmp_path / "shop.yaml", small(), axes, (), sample=3)) == 3
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30))
 def test_the_front_is_what_nothing_dominates(points):
     """A point is on the front if, and only if, no other is at most as high in both and differs."""

@@ -15,6 +15,7 @@ from kubetide.experiments.sweeps.results import Criterion, Effect, Setting
 from kubetide.experiments.sweeps.sweep import Cell, SweepError
 from kubetide.experiments.sweeps.tables import (
     cells_csv,
+    counted_settings,
     effects_table,
     settings_csv,
     settings_table,
@@ -83,7 +84,7 @@ def show(result: SweepResult, out: Path, tables: Sequence[Path], seeds: int, err
     """
     name, axes, _, settings, effects, criterion = result
     fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]
-    heading = [f"{counted(len(settings), 'setting')} x {counted(seeds, 'seed')}", *fixed]
+    heading = [f"{counted_settings(axes, settings)} x {counted(seeds, 'seed')}", *fixed]
     click.echo(f"{printable(name)}   {printable(', '.join(heading))}\n")
     shown = settings if len(settings) <= _MOST_ROWS else [one for one in settings if one.front or one.failed]
     click.echo(aligned(settings_table(axes, shown, criterion)))

@@ -1,9 +1,10 @@
-"""The grid of a sweep: settings with several values each, every combination of them, a cell for each seed."""
+"""The grid of a sweep: settings with several values each, every combination of them or a sample, a cell for each seed."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import msgspec
 
 from kubetide.experiments.changes import with_changes
 from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
+from kubetide.units.seeds import unit_interval
 
 MOST_CELLS: Final = 100_000
 _OPENING, _CLOSING, _QUOTES = "[{", "]}", "\"'"
@@ -80,30 +82,69 @@ def read_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     return axes
 
 
-def variants(path: Path, scenario: Scenario, axes: Sequence[Axis], patches: Sequence[Path]) -> list[Variant]:
-    """Return every combination of values, the last axis fastest.
+def combinations_of(axes: Sequence[Axis]) -> int:
+    """Return how many combinations of values there are."""
+    return math.prod(len(axis.values) for axis in axes)
+
+
+def variants(
+    path: Path,
+    scenario: Scenario,
+    axes: Sequence[Axis],
+    patches: Sequence[Path],
+    *,
+    sample: int | None = None,
+) -> list[Variant]:
+    """Return every combination of values, or a sample of them, the last axis fastest.
 
     A combination that makes no valid scenario is a variant with an error; a value that is valid in no combination is
     a mistake.
 
+    Args:
+        sample: How many combinations at most; None for all. A larger sample has the combinations of a smaller one.
     Raises: ScenarioError naming such a value and what would be right, or a patch that cannot be applied.
     """
-    cells = 1
-    for axis in axes:
-        cells *= len(axis.values)
+    combinations = combinations_of(axes)
+    cells = combinations if sample is None else min(sample, combinations)
     if cells > MOST_CELLS:
         raise ScenarioError(
-            f"{cells:,} combinations of settings are more than {MOST_CELLS:,}; leave some values out"
+            f"{cells:,} combinations of settings are more than {MOST_CELLS:,}; leave some values out, or run a --sample"
         )
     if patches:
         scenario = with_changes(path, scenario, sets=(), patches=patches)
-    found = [_variant(path, scenario, axes, values) for values in product(*(axis.values for axis in axes))]
+    chosen = (
+        _sampled(axes, cells) if cells < combinations else itertools.product(*(axis.values for axis in axes))
+    )
+    found = [_variant(path, scenario, axes, values) for values in chosen]
     for number, axis in enumerate(axes):
         for value in axis.values:
             errors = [one.error for one in found if one.values[number] == value]
-            if all(errors):
+            if errors and all(errors):
                 raise ScenarioError(f"no combination with {axis.name}={value} can be run: {errors[0]}")
     return found
+
+
+def _sampled(axes: Sequence[Axis], count: int) -> list[tuple[str, ...]]:
+    """Return as many different combinations, drawn at random and the same ones each time, in the order of the grid."""
+    drawn: set[tuple[int, ...]] = set()
+    for places in zip(*map(_shuffled, axes), strict=True):
+        drawn.add(places)
+        if len(drawn) == count:
+            break
+    return [
+        tuple(axis.values[place] for axis, place in zip(axes, places, strict=True))
+        for places in sorted(drawn)
+    ]
+
+
+def _shuffled(axis: Axis) -> Iterator[int]:
+    """Yield places of values without an end: all of them in a random order, then all in another one.
+
+    So every value is in about as many combinations of a sample.
+    """
+    for turn in itertools.count():
+        draws = [(unit_interval(0, axis.name, turn, place), place) for place in range(len(axis.values))]
+        yield from (place for _, place in sorted(draws))
 
 
 def _variant(path: Path, scenario: Scenario, axes: Sequence[Axis], values: tuple[str, ...]) -> Variant:

@@ -9,7 +9,7 @@ from kubetide.experiments.figures import unserved_share
 from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.results import Criterion, Effect, Setting
 from kubetide.experiments.sweeps.sweep import Cell
-from kubetide.experiments.sweeps.tables import effects_table, settings_table
+from kubetide.experiments.sweeps.tables import counted_settings, effects_table, settings_table
 from kubetide.simulate.outcome.table import decimal, percent, printable
 from kubetide.units.lists import counted
 from kubetide.web.front import Json, as_file
@@ -43,7 +43,7 @@ def sweep_data(
         "name": printable(name),
         "period": ", ".join(
             [
-                f"{counted(len(settings), 'setting')}, {counted(len(seeds), 'seed')}, {counted(len(cells), 'cell')}",
+                f"{counted_settings(axes, settings)}, {counted(len(seeds), 'seed')}, {counted(len(cells), 'cell')}",
                 *(
                     f"{printable(axis.name)}={printable(axis.values[0])}"
                     for axis in axes

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kubetide.experiments.sweeps.grid import Axis
+from kubetide.experiments.sweeps.grid import Axis, combinations_of
 from kubetide.experiments.sweeps.results import PENDING, QUANTITIES, Criterion, Effect, Setting, figures_of
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.simulate.outcome.table import Table, count, decimal, percent, printable
+from kubetide.units.lists import counted
 
 SPREAD_OF = ("cost", "sloMinutes", "pendingPodMinutes")
 """Figures whose deviation over the seeds is in the tables, too."""
@@ -67,6 +68,12 @@ def sweep_json(
         "effects": effects,
     }
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+
+
+def counted_settings(axes: Sequence[Axis], settings: Sequence[Setting]) -> str:
+    """Return how many settings there are: ``8 settings``, or of a sample ``6 of 24 settings``."""
+    number, all_of_them = len(settings), combinations_of(axes)
+    return counted(number, "setting") if number == all_of_them else f"{number} of {all_of_them:,} settings"
 
 
 def settings_table(axes: Sequence[Axis], settings: Iterable[Setting], criterion: Criterion) -> Table:
