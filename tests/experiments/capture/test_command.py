@@ -15,7 +15,14 @@ from kubetide.cli.main import cli
 from kubetide.experiments.capture.observed import seen_in
 from kubetide.experiments.capture.score import scores
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenarios.spec import BurstSpec, DailySpec, InstanceTypeSpec, LoadSpec, NodeGroupSpec
+from kubetide.simulate.scenarios.spec import (
+    BurstSpec,
+    DailySpec,
+    FaultSpec,
+    InstanceTypeSpec,
+    LoadSpec,
+    NodeGroupSpec,
+)
 
 SECRETIVE = MANIFEST.replace(
     "        image: web\n",
@@ -240,3 +247,17 @@ def test_records_that_were_cut(run, tmp_path):
     assert result.exit_code == 0, result.output
     scenario = yaml.safe_load((tmp_path / "out" / "scenario.yaml").read_text())
     assert json.dumps(scenario["duration"]) != '"39m45s"'
+
+
+def test_machines_that_never_came_are_told_and_make_no_boot_time_longer(tmp_path):
+    """A new node is not matched with the order of a machine that never joined; how often that was is said."""
+    faults = (FaultSpec(kind="boot-failure", group="general", start="9m", end="13m"),)
+    flags = {**world().flags, "max-node-provision-time": "4m"}
+    scenario = msgspec.structs.replace(world(max_nodes=8), faults=faults, flags=flags)
+    played(scenario, tmp_path / "run")
+    result = invoke(tmp_path / "run", "--out", tmp_path / "shop", "--no-score")
+    assert "never registered and is deleted" in result.output
+    assert "; the scenario's cloud always has them, unless you add faults." in result.output
+    [group] = yaml.safe_load((tmp_path / "shop" / "scenario.yaml").read_text())["nodeGroups"]
+    low, high = (int(part[:-1]) for part in group["bootTime"].split("-"))
+    assert 60 <= low <= high <= 90

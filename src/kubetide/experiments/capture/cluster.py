@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubetide.experiments.capture.ends import Ends, ready_after
+from kubetide.explain.records import Record
 from kubetide.nodes.core import decode_delta
 from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.settings import Settings
@@ -18,6 +20,7 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.cloud import NodeGroup
 from kubetide.runtime.recording.records import read_records
 from kubetide.simulate.outcome.marks import marks_of
+from kubetide.simulate.outcome.timeline import Mark
 from kubetide.units.time import Instant, parse_rfc3339
 
 LOOP = "nodes"
@@ -25,6 +28,8 @@ _SECOND = 1_000_000_000
 
 WORKLOADS = ("deployments", "stateful_sets", "daemon_sets", "pdbs", "namespaces")
 """Fields of a delta whose objects a scenario begins with."""
+_FAILURES = {"IncreaseRefused", "FailedInstance", "UnregisteredRemoved"}
+"""Codes of decisions that tell of machines that could not be had: refused, failed, never joined."""
 Times = dict[str, list[float]]
 """Seconds, by node group."""
 
@@ -34,6 +39,14 @@ class Count(NamedTuple):
 
     at: Instant
     nodes: int
+
+
+class Failures(NamedTuple):
+    """How many decisions told of machines that could not be had, with the first and the last of them."""
+
+    count: int
+    first: Mark
+    last: Mark
 
 
 class Cluster(msgspec.Struct):
@@ -54,6 +67,7 @@ class Cluster(msgspec.Struct):
         shutdowns: Seconds from the deletion of a machine to the end of its node, by group.
         stops: Seconds from the deletion of a pod to its end.
         pods: Pods by themselves that were there at the start.
+        failures: Machines that could not be had, by group.
         advised: Whether the loop said what it would do, and did nothing.
         loose: Other pods that no workload makes: of Jobs, of other owners, or by themselves and later.
     """
@@ -73,6 +87,7 @@ class Cluster(msgspec.Struct):
     shutdowns: Times = msgspec.field(default_factory=dict)
     stops: list[float] = msgspec.field(default_factory=list)
     pods: list[Pod] = msgspec.field(default_factory=list)
+    failures: dict[str, Failures] = msgspec.field(default_factory=dict)
     loose: int = 0
     advised: bool = False
     first: Instant = Instant(0)
@@ -93,6 +108,10 @@ class _Reading:
         self.targets: dict[str, int] = {}
         self.orders: list[tuple[Instant, str, int]] = []
         """Machines that the loop ordered."""
+        self.in_vain: list[tuple[Instant, str, int]] = []
+        """Ordered machines that never became nodes, each with a time at or soon after its order."""
+        self.listed: dict[str, Instant] = {}
+        """When the cloud listed an instance first, by provider ID."""
         self.growths: list[tuple[Instant, str, int]] = []
         """Growth of the groups' sizes, whoever asked for it."""
         self.alone: set[Key] = set()
@@ -127,8 +146,12 @@ def read_cluster(folder: Path) -> Cluster:
         for mark in marks_of(record):
             found.advised |= mark.fruitless
             reading.ends.take(mark)
+            if mark.code in _FAILURES:
+                before = found.failures.get(mark.subject, Failures(0, mark, mark))
+                found.failures[mark.subject] = Failures(before.count + 1, before.first, mark)
             if mark.change > 0 and not mark.fruitless:
                 reading.orders.append((mark.at, mark.subject, mark.change))
+        reading.in_vain += _in_vain(reading, record)
     if not found.first:
         return found
     for name, node in starting.items():
@@ -162,6 +185,7 @@ def _take_groups(reading: _Reading, found: Cluster, delta: Delta, now: Instant) 
     for group in found.groups:
         for instance in group.instances or ():
             reading.group_of[instance.provider_id] = group.id
+            reading.listed.setdefault(instance.provider_id, now)
         before = reading.targets.get(group.id, group.target_size)
         # A cloud that knows nodes only (by their labels) grows with them: that tells nothing of an order.
         there = sum(_group(reading, node) == group.id for node in reading.nodes.values())
@@ -212,11 +236,27 @@ def _group(reading: _Reading, node: Node) -> str:
     return reading.group_of.get(node.spec.provider_id or "", "")
 
 
+def _in_vain(reading: _Reading, record: Record) -> Iterator[tuple[Instant, str, int]]:
+    """Yield the machines of which a record says that they could not be made or never joined."""
+    for reason in record.reasons:
+        if reason.code == "FailedInstance":
+            yield record.now, reason.subject, int(reason.fields["instances"])
+        elif reason.code == "UnregisteredRemoved":
+            yield reading.listed.get(str(reason.fields["instance"]), record.now), reason.subject, 1
+
+
 def _boots(reading: _Reading, starting: set[str]) -> Times:
-    """Return how long machines took, by group: orders and new nodes are matched in the order of their coming."""
+    """Return how long machines took, by group: orders and new nodes are matched in the order of their coming.
+
+    An order of which no node came is matched with none: the next node would count as very slow.
+    """
     waiting: dict[str, list[Instant]] = {}
     for at, group, count in reading.orders or reading.growths:
         waiting.setdefault(group, []).extend([at] * count)
+    for at, group, count in reading.in_vain:
+        queue = waiting.get(group, [])
+        until = bisect_right(queue, at)
+        del queue[max(until - count, 0) : until]
     boots: Times = {}
     for created, group in sorted(_arrivals(reading, starting)):
         queue = waiting.get(group, [])

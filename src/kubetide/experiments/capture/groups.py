@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from kubetide.experiments.capture.cluster import Cluster
+from kubetide.experiments.capture.cluster import Cluster, Failures
 from kubetide.objects.base import Json
 from kubetide.objects.node import Node, Taint
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
+from kubetide.units.time import format_rfc3339
 
 _TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
@@ -82,7 +83,18 @@ def _group(group: NodeGroup, node: Node, cluster: Cluster, types: Json, notes: l
                 notes.append(
                     f"Node group {group.id}: no machine was seen that {what}; the time is that of the defaults."
                 )
+    if failures := cluster.failures.get(group.id):
+        notes.append(f"Node group {group.id}: {_failures_text(failures)}")
     return found
+
+
+def _failures_text(failures: Failures) -> str:
+    """Return how often and when machines of a group could not be had, which a scenario does not know by itself."""
+    count, first, last = failures
+    when = f"at {format_rfc3339(first.at)} ({first.title})"
+    if count > 1:
+        when = f"{count} times, first {when}, last at {format_rfc3339(last.at)} ({last.title})"
+    return f"machines could not be had {when}; the scenario's cloud always has them, unless you add faults."
 
 
 def said_of(span: str) -> str:
