@@ -19,7 +19,9 @@ class Nothing:
         pass
 
 
-def service_of(clock, cluster, said, usage=None, guard=FREE, cloud=None, **flags):
+def service_of(
+    clock, cluster, said, usage=None, guard=FREE, cloud=None, recorder=None, requests=None, **flags
+):
     return Service(
         make_config([("--", flags)] if flags else []),
         cluster,
@@ -27,7 +29,8 @@ def service_of(clock, cluster, said, usage=None, guard=FREE, cloud=None, **flags
         sources=Sources(usage or Usage(cluster, clock, 100)),
         cloud=cloud,
         guard=guard,
-        recorder=Nothing(),
+        recorder=recorder or Nothing(),
+        requests=requests,
         registry=Registry(),
         warn=said.append,
         seed=1,

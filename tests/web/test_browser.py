@@ -172,6 +172,10 @@ def test_plots_of_other_pages(browser, site):
     shown(browser, lambda one: "window=1h" in one.current_url)
     go(browser, site, "/services")
     assert "null" not in element(browser, "main").text
+    go(browser, site, "/loops")
+    text = element(browser, "main").text
+    assert re.search(r"horizontal .*\nnodes ", text)
+    assert "recorded by kubetide run alone" in text
     go(browser, site, "/nodegroup/general")
     text = element(browser, ".legend").text
     assert text.splitlines() == ["ready 1", "target 1", "upcoming 0", "max 4", "min 1"]
@@ -236,7 +240,7 @@ def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
         {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False},
     )
     try:
-        for path in ("/", "/services", "/decisions", "/ahead", "/objects", "/nodegroup/general"):
+        for path in ("/", "/services", "/decisions", "/ahead", "/objects", "/loops", "/nodegroup/general"):
             go(browser, site, path)
             wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, path

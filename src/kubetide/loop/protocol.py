@@ -31,6 +31,7 @@ class Health:
 
     Attributes:
         began: When the last tick began, by the clock's elapsed time.
+        took: How long the last tick took that ended well, by the same time; None before the first.
         last_tick: When a tick last ended well; None before the first.
         last_excused: When a tick last ended with an error of the cloud's or the API server's; None for never.
         failures: Ticks that ended with an error; the loop goes on.
@@ -40,6 +41,7 @@ class Health:
     """
 
     began: Duration = ZERO
+    took: Duration | None = None
     last_tick: Instant | None = None
     last_excused: Instant | None = None
     failures: int = 0

@@ -71,6 +71,7 @@ class Runner:
                 await runner.resting()
             await tick()
             loop.health.last_tick = self._clock.now()
+            loop.health.took = Duration(self._clock.monotonic() - loop.health.began)
         finally:
             self._resting.set()
 

@@ -182,7 +182,8 @@ class _Process:
         plugins = [*self._plugins(), *(one.plugin for one in metric_sources)]
         registry = Registry()
         recorder = log.recording(self._recorder(f"run on {connection.url}", plugins, registry, stack))
-        requests = ClientSeries(registry).of(connection.url)
+        sent = ClientSeries(registry)
+        requests = sent.of(connection.url)
         leases: LeaseThread | None = None
         if run.act and run.leader_elect:
             leases = LeaseThread(partial(self._electors, connection, requests), clock)
@@ -219,6 +220,7 @@ class _Process:
             seed=clock.now(),
             ahead=lambda: cluster.skew.ahead,
             owners=owners,
+            requests=lambda: sent.total,
         )
         version = config.loops.kubernetes_version
         follows = f", rules of Kubernetes {version}" if version else ""

@@ -29,6 +29,7 @@ from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.failing_ticks import FailingTicks
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
+from kubetide.runtime.loop_figures import HealthRecorder
 from kubetide.runtime.needed_kinds import consequence, is_needed
 from kubetide.runtime.permissions import missing_right, with_hint
 from kubetide.runtime.series import ListeningRecorder, show_caches, show_holds, show_loops, show_skew
@@ -69,6 +70,7 @@ class Service:
         warn: Takes a sentence that a person must see.
         seed: What picks among equals are drawn from.
         owners: Which HPAs other controllers serve; None where nobody is asked.
+        requests: Returns how many requests were sent to API servers; None where nobody counts.
         ahead: Gives how far our clock is ahead of the API server's; negative where it is behind.
 
     Must be made inside the event loop that runs it.
@@ -88,6 +90,7 @@ class Service:
         warn: Callable[[str], None],
         seed: int,
         owners: Owners | None = None,
+        requests: Callable[[], int] | None = None,
         ahead: Callable[[], Duration] = lambda: ZERO,
     ) -> None:
         self._ahead, self._skew = ahead, SkewReport()
@@ -110,10 +113,11 @@ class Service:
         self._caches = Caches(safe, clock)
         show_caches(registry, self._caches, clock)
         listening = ListeningRecorder(recorder, warn)
+        observing = HealthRecorder(listening, clock, requests, self._needed)
         parts = Parts(
             cluster=safe,
             clock=clock,
-            recorder=listening,
+            recorder=observing,
             caches=self._caches,
             board=Board(),
             sources=sources,
@@ -129,6 +133,7 @@ class Service:
         self._settings = config.loops
         self._loops = wire(self._entries, parts, config.loops)
         self._running: list[RunningLoop] = []
+        observing.observe(self._loops)
         self._failing_ticks = {entry.name: FailingTicks(entry.name) for entry, _, _ in self._loops}
         self._listening, self._registry = listening, registry
         show_holds(registry, self._loops)

@@ -34,7 +34,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
     Attributes:
         kind: ``cluster``, ``nodegroup``, ``hpa``, ``metric`` of an HPA, or its ``forecast``; of a simulation also ``run``
-            and ``service``.
+            and ``service``, of a process on a cluster ``loop`` and ``process``.
         name: Of the object; of a metric ``NAMESPACE/HPA/METRIC``; empty for the cluster and the run.
         figure: Such as ``ready`` or ``cost``.
         times: Seconds since 1970, UTC.

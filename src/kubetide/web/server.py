@@ -60,10 +60,12 @@ ROUTES: Final = (
         f"{API}/history",
         "history",
         "Figures of the past, to be plotted: pods, nodes by group, cost an hour, replicas and metrics of HPAs; of a "
-        "simulation its services and what was spent",
+        "simulation its services and what was spent; of a process on a cluster how long ticks take",
         Past,
         (
-            Parameter("kind", "of cluster, nodegroup, hpa, metric, forecast, run or service only"),
+            Parameter(
+                "kind", "of cluster, nodegroup, hpa, metric, forecast, run, service, loop or process only"
+            ),
             Parameter("name", "of this object only; for a metric its HPA is enough"),
             Parameter("figure", "of this name only, such as ready, pending or cost"),
             Parameter("at", f"{_AT.about}; nothing after it"),

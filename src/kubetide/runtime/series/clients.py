@@ -14,9 +14,14 @@ _SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
 class ClientSeries:
-    """The series of all clients of a process."""
+    """The series of all clients of a process.
+
+    Attributes:
+        total: Requests that were sent, whatever came of them.
+    """
 
     def __init__(self, registry: Registry) -> None:
+        self.total = 0
         self.requests = registry.counter(
             "rest_client_requests_total",
             "Requests that were sent, by the code of the answer.",
@@ -54,6 +59,7 @@ class ClientObserver:
 
     def answered(self, method: str, code: str, took: Duration) -> None:
         """Count an attempt."""
+        self._series.total += 1
         self._series.requests.add(1.0, code, self._host, method)
         self._series.durations.observe(to_seconds(took), self._host, method)
 

@@ -1,6 +1,6 @@
 // The frame of every page: address, time slider, live updates.
 // By the first part of an address; any other part is the kind of an object.
-const PAGES = { "": overviewPage, services: servicesPage, objects: objectsPage, decisions: decisionsPage, ahead: aheadPage };
+const PAGES = { "": overviewPage, services: servicesPage, objects: objectsPage, decisions: decisionsPage, ahead: aheadPage, loops: loopsPage };
 
 const shownTime = () => state.at || state.span.end;
 

@@ -61,7 +61,7 @@ function fact(label, value, path) {
 async function overviewPage() {
   const outcome = await outcomeOf();
   if (!state.span) return { title: outcome.title, content: [make("h1", {}, outcome.title), ...outcome.content] };
-  const [status, { past, cluster, ready }, coming] = await Promise.all([ask("status", { at: state.at }), clusterPast(outcome.currency), comingSoon()]);
+  const [status, { past, cluster, ready, isSimulated }, coming] = await Promise.all([ask("status", { at: state.at }), clusterPast(outcome.currency), comingSoon()]);
   const groups = status.tables["node groups"] || [];
   const waiting = status.tables["waiting pods"] || [];
   const blocked = status.tables["nodes that go or are blocked"];
@@ -77,16 +77,7 @@ async function overviewPage() {
     fact("cost an hour", hourly ? `${hourly.toFixed(3)}${currency}` : "–"),
     fact("cost a month (730 h)", hourly ? `${numberText(Math.round(hourly * 730))}${currency}` : "–"),
   ];
-  const loops = status.loops.map((loop) => ({
-    loop: loop.name,
-    "last tick": timeText(loop.lastTick),
-    tick: loop.tick,
-    run: loop.state,
-    "decisions/h": loop.decisions,
-    "in vain/h": loop.failures,
-    "takes nothing away because": loop.holds.join("; "),
-    "last in vain": loop.lastFailure && `${timeText(loop.lastFailureAt)} ${loop.lastFailure}`,
-  }));
+  const loops = loopRows(status);
   const atEnd = FILE && state.at ? make("p", { class: "none" }, ...linked("This page is a file: its tables are of the end of the run alone. `kubetide ui` has them at any time.")) : null;
   return {
     title: outcome.title,
@@ -99,10 +90,24 @@ async function overviewPage() {
       atEnd,
       ...Object.entries(status.tables).map(([title, rows]) => table(title, rows)),
       loops.length ? table("loops", loops) : null,
+      loops.length && !isSimulated ? make("p", {}, link("/loops", "How long their ticks take, and what they ask of the API server")) : null,
       make("section", {}, make("h2", {}, "Last decisions"), decisionList([...status.decisions].reverse()), make("p", {}, link("/decisions", "All decisions"))),
       ...outcome.notes,
     ].filter(Boolean),
   };
+}
+
+function loopRows(status) {
+  return status.loops.map((loop) => ({
+    loop: loop.name,
+    "last tick": timeText(loop.lastTick),
+    tick: loop.tick,
+    run: loop.state,
+    "decisions/h": loop.decisions,
+    "in vain/h": loop.failures,
+    "takes nothing away because": loop.holds.join("; "),
+    "last in vain": loop.lastFailure && `${timeText(loop.lastFailureAt)} ${loop.lastFailure}`,
+  }));
 }
 
 const MOST_COMING = 5;

@@ -60,8 +60,9 @@ async function clusterPast(currency) {
     plot("Pods", named(cluster, "pods"), cluster, { marks: marks.pods }),
     plot("Pods waiting for a node", named(cluster, "pending", "waiting"), cluster, { marks: marks.nodes }),
     plot("Nodes ready by group", groups, ready, { marks: marks.nodes }),
-    plot(`Cost an hour${money}`, named(cluster, "cost", "cost/h"), cluster, { key: "Cost an hour", marks: marks.nodes }),
   ];
+  const cost = named(cluster, "cost", "cost/h");
+  if (cost.length) plots.push(plot(`Cost an hour${money}`, cost, cluster, { key: "Cost an hour", marks: marks.nodes }));
   if (run.lines.length) {
     const hasServices = offered.lines.length > 0;
     plots.push(
@@ -73,7 +74,7 @@ async function clusterPast(currency) {
   }
   const past = section(cluster, plots.filter(Boolean));
   if (offered.lines.length) past.append(make("p", {}, link("/services", "Each service: its load and what its pods could serve")));
-  return { past, cluster, ready };
+  return { past, cluster, ready, isSimulated: run.lines.length > 0 };
 }
 
 // What the load of a simulation did to each service.
@@ -133,6 +134,21 @@ async function forecastPast() {
     const both = ["came", "forecast"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));
     return plot(`${name}: load in pods`, both, past);
   }), "What was forecast, and what came");
+}
+
+// How the loops of a process on a cluster are.
+async function loopsPage() {
+  const [status, loops, process] = await Promise.all([ask("status", { at: state.at }), askPast({ kind: "loop" }), askPast({ kind: "process" })]);
+  const line = (figure) => byName({ lines: loops.lines.filter((one) => one.figure === figure) });
+  const plots = [
+    plot("How long a tick takes, s", line("seconds"), loops),
+    plot("Ticks that failed, since the start", line("failures"), loops),
+    plot("Requests to API servers a second", named(process, "requests"), process),
+    plot("Longest silence of the API server about a kind, s", named(process, "cacheAge", "silence"), process),
+  ];
+  const none = make("p", { class: "none" }, ...linked("How long ticks take is recorded by `kubetide run` alone."));
+  const rows = loopRows(status);
+  return { title: "Loops", content: [make("h1", {}, "How the loops are"), rows.length ? table("loops", rows) : null, loops.lines.length ? section(loops, plots) : none].filter(Boolean) };
 }
 
 // The plots of a page, where it has any.
