@@ -63,7 +63,9 @@ async function sweepPage() {
   settings.id = "settings";
   const rows = [...settings.querySelectorAll("tbody tr")];
   const choose = (index) => {
-    chosen.replaceChildren(cellTable(FILE.points[index].title, FILE.points[index].cells));
+    const cells = cellTable(FILE.points[index].title, FILE.points[index].cells);
+    cells.querySelector("h2").className = "name";
+    chosen.replaceChildren(cells);
     for (const one of picture.querySelectorAll("circle")) one.classList.toggle("chosen", Number(one.dataset.index) === index);
     rows.forEach((row, at) => row.classList.toggle("at", at === index));
   };
