@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from kubetide.cli.common.exits import FAILED
 
 if TYPE_CHECKING:
+    from kubetide.experiments.capture.observed import Seen
     from kubetide.experiments.capture.scenario import Captured
     from kubetide.experiments.capture.score import Score
     from kubetide.simulate.scenarios.scenario import Scenario
@@ -118,7 +119,7 @@ def command(
         raise click.UsageError("name a FOLDER of records, or --prometheus-url, or both")
     if not settings.prometheus_url:
         _refuse_given("since", "until", "step", *prometheus)
-    seen = seen_in(folder) if folder is not None else None
+    seen = _read(folder) if folder is not None else None
     if settings.prometheus_url:
         from kubetide.experiments.capture.prometheus.access import seen_by_prometheus
 
@@ -149,6 +150,16 @@ def command(
         click.echo(f"invariant broken: {violation}", err=True)
     if result.violations:
         sys.exit(FAILED)
+
+
+def _read(folder: Path) -> Seen:
+    """Return what the records of a folder show; the bar shows how far it is. Raises: CaptureError, RecordError."""
+    from kubetide.experiments.capture.observed import bytes_of, seen_in
+
+    if not sys.stderr.isatty():
+        return seen_in(folder)
+    with click.progressbar(length=bytes_of(folder), label=str(folder), file=sys.stderr) as bar:
+        return seen_in(folder, progress=bar.update)
 
 
 def _write(found: Captured, out: Path, sets: tuple[str, ...]) -> Scenario:

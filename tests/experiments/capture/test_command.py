@@ -12,7 +12,7 @@ from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.api.runs import read_run
 from kubetide.cli.main import cli
-from kubetide.experiments.capture.observed import seen_in
+from kubetide.experiments.capture.observed import bytes_of, seen_in
 from kubetide.experiments.capture.score import scores
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.spec import (
@@ -261,3 +261,10 @@ def test_machines_that_never_came_are_told_and_make_no_boot_time_longer(tmp_path
     [group] = yaml.safe_load((tmp_path / "shop" / "scenario.yaml").read_text())["nodeGroups"]
     low, high = (int(part[:-1]) for part in group["bootTime"].split("-"))
     assert 60 <= low <= high <= 90
+
+
+def test_reading_says_how_far_it_is(run):
+    """The bytes that were reported are those of the records that a capture reads, but for the heads of their files."""
+    read = []
+    seen_in(run, progress=read.append)
+    assert 0.95 * bytes_of(run) < sum(read) <= bytes_of(run)

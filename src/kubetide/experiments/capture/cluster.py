@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kubetide.experiments.capture.ends import Ends, ready_after
+from kubetide.experiments.capture.reading import Records
 from kubetide.explain.records import Record
 from kubetide.nodes.core import decode_delta
 from kubetide.nodes.records.delta import Delta
@@ -18,7 +18,6 @@ from kubetide.objects.meta import ApiObject, Key, controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.cloud import NodeGroup
-from kubetide.runtime.recording.records import read_records
 from kubetide.simulate.outcome.marks import marks_of
 from kubetide.simulate.outcome.timeline import Mark
 from kubetide.units.time import Instant, parse_rfc3339
@@ -120,11 +119,11 @@ class _Reading:
         self.ends = Ends()
 
 
-def read_cluster(folder: Path) -> Cluster:
+def read_cluster(records: Records) -> Cluster:
     """Read the node loop's records of a run, to their end. Raises RecordError."""
     found = Cluster(Settings())
     reading = _Reading()
-    for record in read_records(folder, LOOP):
+    for record in records(LOOP):
         delta = decode_delta(record.state)
         if record.full:
             reading.nodes.clear()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
 from kubetide.experiments.capture.demand import Demand
+from kubetide.experiments.capture.reading import Records
 from kubetide.experiments.capture.ticks import Tick, Ticks
 from kubetide.horizontal.core import decode_delta
 from kubetide.horizontal.facts.views import HpaView, PodView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
-from kubetide.runtime.recording.records import read_records
 from kubetide.units.time import Duration, Instant
 
 LOOP = "horizontal"
@@ -60,14 +59,14 @@ class Services(msgspec.Struct):
         return self.step or self.settings.sync_period
 
 
-def read_services(folder: Path) -> Services:
+def read_services(records: Records) -> Services:
     """Read the HPA loop's records of a run, to their end. Raises RecordError."""
     state = State()
     demand = Demand()
     found = Services(state.settings)
     ticks: dict[Key, Ticks] = {}
     started: dict[Key, int] = {}
-    for record in read_records(folder, LOOP):
+    for record in records(LOOP):
         delta = decode_delta(record.state)
         if record.full:
             state = State.from_full(delta)

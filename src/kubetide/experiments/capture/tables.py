@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from kubetide.experiments.capture.reading import Records
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CRON_HPAS, HPCS, SCALED_OBJECTS, TKESTACK_CRON_HPAS, Kind
-from kubetide.runtime.recording.records import read_records
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.tables import Delta, Rule, Table, Target
 from kubetide.units.time import to_seconds
@@ -26,12 +25,12 @@ class Tables(msgspec.Struct):
     later: list[str] = msgspec.field(default_factory=list)
 
 
-def read_tables(folder: Path) -> Tables:
+def read_tables(records: Records) -> Tables:
     """Read the records of the time tables' loop. Raises: RecordError."""
     found = Tables(Settings())
     known: dict[tuple[str, str, str], tuple[Target, tuple[Rule, ...]]] = {}
     deltas = msgspec.json.Decoder(Delta)
-    for number, record in enumerate(read_records(folder, LOOP)):
+    for number, record in enumerate(records(LOOP)):
         delta = deltas.decode(record.state)
         found.settings = delta.settings or found.settings
         for table in delta.tables:

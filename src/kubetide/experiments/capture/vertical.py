@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from kubetide.experiments.capture.reading import Records
 from kubetide.experiments.capture.ticks import Tick
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
-from kubetide.runtime.recording.records import read_records
 from kubetide.units.quantity import milli
 from kubetide.units.selectors import NOTHING, Selector
 from kubetide.units.time import Instant
@@ -111,12 +110,12 @@ class _Pods:
         return counts
 
 
-def read_vertical(folder: Path, loops: Sequence[str]) -> Vertical:
+def read_vertical(records: Records, loops: Sequence[str]) -> Vertical:
     """Read the records of the recommender, and of the updater where it ran. Raises: RecordError."""
     found = Vertical(RecommenderSettings())
     pods = _Pods()
     deltas, commands = msgspec.json.Decoder(_Delta), msgspec.json.Decoder(_Commands)
-    for number, record in enumerate(read_records(folder, RECOMMENDER)):
+    for number, record in enumerate(records(RECOMMENDER)):
         delta = deltas.decode(record.state)
         pods.apply(delta, full=record.full)
         found.recommender = delta.settings or found.recommender
@@ -130,7 +129,7 @@ def read_vertical(folder: Path, loops: Sequence[str]) -> Vertical:
                 if not there or there[-1][1] != amount:
                     there.append((record.now, amount))
     if UPDATER in loops:
-        _read_updater(folder, found)
+        _read_updater(records, found)
     return found
 
 
@@ -166,9 +165,9 @@ def _recommended(status: StatusView) -> Iterator[tuple[tuple[str, str], int]]:
             yield (one.container_name, resource), milli(str(amount))
 
 
-def _read_updater(folder: Path, found: Vertical) -> None:
+def _read_updater(records: Records, found: Vertical) -> None:
     deltas = msgspec.json.Decoder(UpdaterDelta)
-    for number, record in enumerate(read_records(folder, UPDATER)):
+    for number, record in enumerate(records(UPDATER)):
         delta = deltas.decode(record.state)
         found.updater = delta.settings or found.updater
         if number == 0:
