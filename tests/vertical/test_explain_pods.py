@@ -6,6 +6,7 @@ from tests.vertical.making import NOW, ago, pod, vpa
 from tests.vertical.test_overview import PODS, after_loop
 
 from kubetide.units.time import minutes
+from kubetide.vertical.updater.at_target import at_target_sentence
 from kubetide.vertical.updater.overview import pods_of_vpa
 from kubetide.vertical.updater.state import LeaseView
 
@@ -45,3 +46,14 @@ def test_pods_that_need_no_change_say_why_where_it_is_the_same_for_all():
     assert said(fine(2), vpa()) == f"None of its 2 pods is to be changed now: {why}."
     assert said(fine(1), vpa()) == "Its pod is not to be changed now."
     assert said(PODS, vpa("Off")) == ""
+
+
+def test_what_the_pods_would_request_at_the_target():
+    """Their requests and their targets in all, also of a VPA that changes no pod; nothing where both are the same."""
+    for mode in ("Recreate", "Off"):
+        state = after_loop(PODS, [vpa(mode)]).state
+        assert at_target_sentence(state, "default/web") == (
+            "At the target its pods request cpu 1500m in place of 300m and memory 1.46Gi in place of 300Mi in all."
+        )
+    assert at_target_sentence(after_loop(fine(2), [vpa()]).state, "default/web") == ""
+    assert at_target_sentence(after_loop(PODS, [vpa()]).state, "default/other") == ""

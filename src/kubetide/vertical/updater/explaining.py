@@ -9,6 +9,7 @@ from kubetide.objects.meta import Key
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.time import Instant
 from kubetide.vertical.resources.policies import WITHOUT_UPDATES, update_mode
+from kubetide.vertical.updater.at_target import at_target_sentence
 from kubetide.vertical.updater.core import UpdaterCore
 from kubetide.vertical.updater.overview import pods_of_vpa
 from kubetide.vertical.updater.reasons import VOCABULARY, explain_pod
@@ -49,6 +50,11 @@ def _controlling(state: State, key: Key, *, any_mode: bool) -> VerticalPodAutosc
     return next(found, None)
 
 
+def _about_vpa(core: UpdaterCore, subject: str, now: Instant) -> str:
+    """Return which pods of a VPA are to be changed, and what they would request then."""
+    return " ".join(filter(None, (pods_of_vpa(core, subject, now), at_target_sentence(core.state, subject))))
+
+
 def _say_nothing(*said: object) -> None:
     del said
 
@@ -65,5 +71,5 @@ EXPLAINING: Final = Explaining(
             namespaced=True,
         ),
     ),
-    adds={"vpa": pods_of_vpa},
+    adds={"vpa": _about_vpa},
 )
