@@ -242,14 +242,22 @@ const onPage = (text) => text.replace("--at chooses another time", "the slider c
 
 const VIEWS = { "": "Why", nodes: "By node" };
 
+const BAR_WIDTH = 40;
+
+// A bucket of a histogram, which the text draws with characters.
+function barLine(end, share, marks, percentiles) {
+  const picture = svg("svg", { viewBox: `0 0 ${BAR_WIDTH} 1`, preserveAspectRatio: "none", "aria-hidden": "true" }, svg("rect", { width: marks.length, height: 1 }));
+  return make("div", { class: "bar" }, make("span", {}, `up to ${end}`), make("span", { class: "number" }, share), picture, make("span", {}, percentiles.replace("<- ", "")));
+}
+
 // The lines of an explanation, each as far to the right as it was written; its heading is the page's, and what was
 // decided before stands in a list of its own.
 function explained(lines) {
   const end = lines.indexOf("What was decided before:");
   const rows = lines.slice(lines.length > 1 ? 1 : 0, end < 0 ? undefined : end).filter((line) => line.trim()).map((line) => {
     const depth = Math.min(Math.floor(line.search(/\S|$/) / 2), 6);
-    const isBar = line.includes("%") && /^ +up to /.test(line);
-    return make("div", { class: `depth-${depth}${isBar ? " bar" : ""}` }, ...linked(line.trim()));
+    const bar = /^ +up to +(\S+) +([\d.]+%) (#*) *(.*)$/.exec(line);
+    return bar ? barLine(...bar.slice(1)) : make("div", { class: `depth-${depth}` }, ...linked(line.trim()));
   });
   return make("div", { class: "why" }, ...rows);
 }
