@@ -210,6 +210,24 @@ def test_hpas_over_the_same_pods_decide_nothing_and_say_what_ends_it():
     assert found.lines()[2] == f"way out: {found.way_out}"
 
 
+def test_pods_that_cannot_be_measured_are_not_looked_for_in_the_metrics():
+    """Pods without a node have no usage, and no metrics server can tell it; likewise where there are no pods."""
+    waiting = [worlds.pod(name, phase="Pending", ready="False", started=None) for name in ("a", "b")]
+    scales = [worlds.scale(replicas=2)]
+
+    def way_out(pods):
+        return explain(
+            worlds.state_of(hpas=[worlds.hpa()], pods=pods, scales=scales, usage={}), KEY, NOW
+        ).way_out
+
+    assert way_out(waiting) == "see why its pods have no node: kubetide explain pod default/a"
+    assert (
+        way_out([])
+        == "it counts no pod: see whether Deployment/default/web makes its pods, and with the labels app=web"
+    )
+    assert "kubectl top pods" in way_out([waiting[0], worlds.pod("c")])
+
+
 def test_a_metric_that_fails_says_what_to_look_at():
     """A request that is missing is named with its container; of an API that lacks the metric, which one it is."""
     queue = worlds.external({"averageValue": "10"})

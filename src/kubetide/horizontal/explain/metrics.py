@@ -7,7 +7,7 @@ import msgspec
 from kubetide.explain.reasons import Reason
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.explain.calculation import proposal_reason, short_name, target_text, value_text
-from kubetide.horizontal.explain.ways_out import way_out_of_metric
+from kubetide.horizontal.explain.ways_out import way_out_of_metric, way_out_of_pods
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tally
 from kubetide.horizontal.reasons import CLASS_WORDS, VOCABULARY
@@ -96,10 +96,13 @@ def _metric(
 ) -> MetricExplanation:
     tolerance = 1.0 - spec.tolerance.down, 1.0 + spec.tolerance.up
     name, target = short_name(metric), target_text(metric)
-    pods = _pods_by_class(state, spec, metric, now) if isinstance(known, Tally) else {}
+    of_pods = isinstance(known, Tally)
+    pods = _pods_by_class(state, spec, metric, now) if of_pods else {}
     unplaced = tuple(pod for pod in pods.get("unready", ()) if _is_unplaced(state, (spec.key[0], pod)))
     if isinstance(found, MetricFailure):
-        way_out = way_out_of_metric(found)
+        everyone = sum(map(len, pods.values()))
+        unmeasurable = way_out_of_pods(spec, state.scales[spec.key], everyone, unplaced) if of_pods else ""
+        way_out = unmeasurable or way_out_of_metric(found)
         return MetricExplanation(
             name, target, "", None, tolerance, None, None, pods, unplaced, None, found.text, way_out=way_out
         )

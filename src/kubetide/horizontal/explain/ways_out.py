@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kubetide.explain.reasons import Reason
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.metrics.types import MetricFailure
 
 UNDECIDED: Final[Mapping[str, str]] = {
@@ -33,6 +35,22 @@ _METRICS: Final[Mapping[str, str]] = {
 """What is to be looked at, by the reason of the condition."""
 
 _REQUEST: Final = re.compile(r"missing request for (\S+) in container (\S+)")
+
+
+def way_out_of_pods(spec: Autoscaler, scale: ScaleView, pods: int, unplaced: Sequence[str]) -> str:
+    """Return why no metric of the pods can be measured, whoever serves it, and what to do; empty if some pods have a node.
+
+    Args:
+        spec: The HPA.
+        scale: The scale of its target.
+        pods: How many pods match the selector.
+        unplaced: Names of those that no node has taken.
+    """
+    if not pods:
+        return f"it counts no pod: see whether {spec.reference} makes its pods, and with the labels {scale.selector}"
+    if len(unplaced) == pods:
+        return f"see why its pods have no node: kubetide explain pod {spec.key[0]}/{unplaced[0]}"
+    return ""
 
 
 def way_out_of_metric(failure: MetricFailure) -> str:
