@@ -6,11 +6,18 @@ Source: kube-controller-manager v1.36; names, labels and buckets are its own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from math import nan
 
 from kubetide.explain.records import Record
 from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.decision import Grounds
+from kubetide.horizontal.explain.calculation import short_name
+from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import YEAR_ONE
+from kubetide.horizontal.memory import OptionMemory
+from kubetide.horizontal.metrics.types import Proposal
+from kubetide.horizontal.options.flapping import flap_report
 from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry, exponential_buckets
@@ -28,6 +35,7 @@ class HorizontalSeries:
         self._controller = controller
         self._clock = clock
         self._desired: dict[Key, int] = {}
+        self._proposals: dict[Key, tuple[Autoscaler, Callable[[], Grounds]]] = {}
         self._reconciliations = registry.counter(
             f"{PREFIX}reconciliations_total",
             "HPAs that were looked at, by what was done and by the kind of error.",
@@ -63,6 +71,17 @@ class HorizontalSeries:
         )
         self._failures = registry.counter(f"{OURS}tick_failures_total", "Ticks that ended with an error.")
         names = ("hpa_name", "namespace")
+        self._proposed = registry.gauge(
+            f"{OURS}proposed_replicas",
+            "Replicas that a metric of an HPA last proposed, before windows, policies and bounds.",
+            ("hpa_name", "metric", "namespace"),
+        )
+        self._changes = registry.gauge(
+            f"{OURS}recent_changes", "Changes of an HPA that reports flapping, within an hour.", names
+        )
+        self._reversals = registry.gauge(
+            f"{OURS}recent_reversals", "Changes among them that went against the one before.", names
+        )
         self._onsets = registry.gauge(
             "kubetide_forecast_onsets",
             "Forecast onsets that came true (hit) and that did not (miss), since the HPA is known.",
@@ -98,6 +117,11 @@ class HorizontalSeries:
                 computed[one.action, one.error, one.metric_type] += 1
             if settlement.desired is not None:
                 self._desired[key] = settlement.desired
+            grounds = settlement.verdict.grounds
+            if grounds is None:
+                self._proposals.pop(key, None)
+            else:
+                self._proposals[key] = controller.state.specs[key], grounds
         for labels, times in ends.items():
             self._reconciliations.add(times, *labels)
             self._durations.observe(took, *labels, times=times)
@@ -112,12 +136,34 @@ class HorizontalSeries:
         self._desired_replicas.clear()
         for (namespace, name), desired in self._desired.items():
             self._desired_replicas.set(desired, name, namespace)
+        self._collect_proposals()
+        self._collect_flapping()
         self._collect_forecasts()
         self._failures.set(self._controller.health.failures)
         samples = state.samples
         newest = int(samples.times.max(where=samples.seen, initial=YEAR_ONE))
         none = newest == YEAR_ONE
         self._newest.set(nan if none else to_seconds(between(Instant(newest), self._clock.now())))
+
+    def _collect_proposals(self) -> None:
+        known = self._controller.state.views
+        self._proposals = {key: found for key, found in self._proposals.items() if key in known}
+        self._proposed.clear()
+        for (namespace, name), (spec, grounds) in self._proposals.items():
+            for metric, proposal in zip(spec.metrics, grounds()[0], strict=True):
+                if isinstance(proposal, Proposal):
+                    self._proposed.set(proposal.replicas, name, short_name(metric), namespace)
+
+    def _collect_flapping(self) -> None:
+        state, now = self._controller.state, self._clock.now()
+        self._changes.clear()
+        self._reversals.clear()
+        for key, spec in state.specs.items():
+            if spec.options.flap_report:
+                namespace, name = key
+                report = flap_report(state.options.get(key, OptionMemory()).changes, now)
+                self._changes.set(report.changes, name, namespace)
+                self._reversals.set(report.reversals, name, namespace)
 
     def _collect_forecasts(self) -> None:
         forecasts, now = self._controller.state.forecasts, self._clock.now()

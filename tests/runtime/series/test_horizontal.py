@@ -6,6 +6,7 @@ from math import isnan
 
 import msgspec
 import pytest
+from tests.horizontal import worlds
 from tests.horizontal.running import START, MemoryRecorder, World, play
 from tests.runtime.series.reading import read
 
@@ -101,6 +102,57 @@ def test_a_status_that_cannot_be_written_is_an_error():
             found = world.read()
         assert await world.replicas() == 4
         assert found["reconciliations_total", "scale_up", "internal"] == 1
+
+    reported(story)
+
+
+def test_each_metric_shows_what_it_proposes():
+    """Whatever the bounds make of it; a metric that fails proposes nothing, and neither does an HPA that is gone."""
+
+    async def story(world):
+        metrics = [worlds.utilization(25), worlds.external({"averageValue": "10"})]
+        await world.add("web", max_replicas=3, extra={"spec": {"metrics": metrics}})
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            blind = world.read(OURS)
+            world.measured.answers["external", "default", "queue", ""] = [50_000]
+            await world.clock.sleep(seconds(15))
+            seeing = world.read(OURS)
+            await world.cluster.delete(HPAS, "web", namespace="default")
+            await world.clock.sleep(seconds(15))
+            gone = world.read(OURS)
+        names = [name for name in seeing if name[0] == "proposed_replicas"]
+        cpu, queue = (
+            ("proposed_replicas", "web", one, "default") for one in ("cpu utilization", "external queue")
+        )
+        assert blind[cpu] == seeing[cpu] == 4
+        assert seeing[queue] == 5
+        assert queue not in blind
+        assert sorted(names) == [cpu, queue]
+        assert cpu not in gone
+        assert await world.replicas() == 3
+
+    reported(story)
+
+
+def test_flapping_is_shown_where_it_is_reported():
+    """The changes of the last hour, and those against the one before; nothing of HPAs without the annotation."""
+
+    async def story(world):
+        flapping = {
+            "metadata": {"annotations": {"horizontal.kubetide.io/flap-report": "true"}},
+            "spec": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}},
+        }
+        await world.add("web", cpu_percent=25, extra=flapping)
+        await world.add("quiet", cpu_percent=25)
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            world.usage.milli = 10
+            await world.clock.sleep(seconds(15))
+            found = world.read(OURS)
+        assert found["recent_changes", "web", "default"] == 2
+        assert found["recent_reversals", "web", "default"] == 1
+        assert ("recent_changes", "quiet", "default") not in found
 
     reported(story)
 
