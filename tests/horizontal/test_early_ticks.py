@@ -115,9 +115,16 @@ def test_a_new_answer_replaces_the_last():
 # ── the loop ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("version", "at_once", "later"), [("1.36", 2, 4), ("1.37", 4, 4)])
-def test_a_new_hpa(version, at_once, later):
-    """It is decided about at once with 1.37, and with the next tick with 1.36; that comes at its time."""
+@pytest.mark.parametrize(
+    ("settings", "at_once"),
+    [
+        ({"kubernetes_version": "1.36"}, 2),
+        ({"kubernetes_version": "1.36", "immediate_sync": True}, 4),
+        ({"kubernetes_version": "1.37"}, 4),
+    ],
+)
+def test_a_new_hpa(settings, at_once):
+    """It is decided about at once with 1.37, and with the next tick with 1.36 unless asked for; that comes at its time."""
 
     async def story(world):
         await world.add("old")
@@ -128,12 +135,12 @@ def test_a_new_hpa(version, at_once, later):
             await world.add("new")
             await world.clock.sleep(seconds(1))
             assert (await world.replicas("new"), await world.replicas("old")) == (at_once, 2)
-            assert world.usage.questions == ([("default", "app=new")] if version == "1.37" else [])
+            assert world.usage.questions == ([("default", "app=new")] if at_once == 4 else [])
             await world.clock.sleep(seconds(12))
-            assert (await world.replicas("new"), await world.replicas("old")) == (later, 4)
+            assert (await world.replicas("new"), await world.replicas("old")) == (4, 4)
         return [msgspec.json.decode(line)["now"] for line in world.recorder.lines]
 
-    times = play(story, kubernetes_version=version)
+    times = play(story, **settings)
     assert [(time - times[0]) // seconds(1) for time in times] == (
         [0, 15, 18, 30] if at_once == 4 else [0, 15]
     )
@@ -164,6 +171,23 @@ def test_a_new_spec():
             assert await world.replicas() == 3
 
     play(story, kubernetes_version="1.37")
+
+
+def test_a_new_spec_where_none_are_counted():
+    """Servers before 1.37 count no generations of HPAs: the spec itself is compared."""
+
+    async def story(world):
+        await world.add()
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            await world.cluster.patch(HPAS, "web", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
+            await world.clock.sleep(seconds(1))
+            assert await world.replicas() == 2
+            await world.cluster.patch(HPAS, "web", {"spec": {"minReplicas": 3}}, namespace="default")
+            await world.clock.sleep(seconds(1))
+            assert await world.replicas() == 3
+
+    play(story, kubernetes_version="1.36", immediate_sync=True)
 
 
 def test_one_that_another_controller_serves():

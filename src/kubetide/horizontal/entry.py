@@ -103,6 +103,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             "horizontal-pod-autoscaler-tolerance": "tolerance",
             "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
             "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
+            "horizontal-pod-autoscaler-immediate-sync": "immediate_sync",
             "horizontal-pod-autoscaler-metrics-status-period": "metrics_status_period",
             "horizontal-pod-autoscaler-forecast": "forecast",
             "horizontal-pod-autoscaler-forecaster": "forecaster",

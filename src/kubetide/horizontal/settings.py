@@ -28,7 +28,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Upstream's flags, five of ours, and four of ours that the node loop has too.
+    """Upstream's flags, six of ours, and four of ours that the node loop has too.
 
     Attributes:
         sync_period: Time between two ticks.
@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True):
         cpu_initialization_period: For so long after its start a pod's CPU may be skipped.
         initial_readiness_delay: Within it after the start, a change to not ready is the first state.
         concurrent_syncs: Writes in flight at once.
+        immediate_sync: HPAs that are new, or have a new spec, do not wait for the next tick, as with v1.37.
         metrics_status_period: A status of which only what was measured has changed is written once in so long;
             0 writes every change, as upstream does.
         forecast: The forecast of HPAs that name none themselves: ``calendar``, ``strict``, or nothing where empty.
@@ -58,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
     cpu_initialization_period: Duration = minutes(5)
     initial_readiness_delay: Duration = seconds(30)
     concurrent_syncs: int = 5
+    immediate_sync: bool = False
     metrics_status_period: Duration = ZERO
     forecast: str = ""
     forecaster: str = ""
@@ -74,6 +76,11 @@ class Settings(msgspec.Struct, frozen=True):
     def minor(self) -> int:
         """The minor version of Kubernetes whose controller is followed."""
         return minor_of(self.kubernetes_version)
+
+    @property
+    def looks_at_once(self) -> bool:
+        """Whether HPAs that are new, or have a new spec, do not wait for the next tick."""
+        return self.immediate_sync or self.minor >= 37
 
     @property
     def scales_from_zero(self) -> bool:

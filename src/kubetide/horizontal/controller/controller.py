@@ -55,8 +55,8 @@ LOOP = "horizontal"
 class HorizontalController(BaseLoop):
     """Scales pods out and in, as upstream's HPA controller does.
 
-    All HPAs are looked at together, once per sync period; upstream gives each a period of its own. With v1.37 those
-    that are new, or have a new spec, are looked at at once, too.
+    All HPAs are looked at together, once per sync period; upstream gives each a period of its own. With v1.37, or where
+    the settings say so, those that are new, or have a new spec, are looked at at once, too.
     """
 
     name = LOOP
@@ -89,7 +89,7 @@ class HorizontalController(BaseLoop):
         """
         super().__init__()
         # With v1.36 HPAs are looked at first a period after they have come to be known.
-        self.ticks_at_once = settings.minor >= 37
+        self.ticks_at_once = settings.looks_at_once
         self._clock = clock
         self._recorder = recorder
         self._board = board
@@ -103,7 +103,7 @@ class HorizontalController(BaseLoop):
         owners = owners or NoOthers()
         own = OwnChanges(hpas.feed(), hpas.objects, owners)
         self._hpas, self._pods = hpas, pods
-        if settings.minor >= 37:
+        if settings.looks_at_once:
             self.eager = asyncio.Event()
             hpas.on_change(self._changed)
         self._feed = pods.feed()
@@ -170,7 +170,7 @@ class HorizontalController(BaseLoop):
         self, _: Key, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None
     ) -> None:
         assert self.eager is not None, "it hears of changes"
-        if new is not None and (old is None or old.metadata.generation != new.metadata.generation):
+        if new is not None and (old is None or _has_new_spec(old, new)):
             self.eager.set()
 
     async def tick(self) -> None:
@@ -345,3 +345,8 @@ class HorizontalController(BaseLoop):
             self._recorder.write(record)
         else:
             await in_turns(self._recorder.write_in_pieces(record, gathered), self._clock)
+
+
+def _has_new_spec(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -> bool:
+    """Compare the generations, and the specs, as servers before v1.37 count no generations of HPAs."""
+    return old.metadata.generation != new.metadata.generation or old.spec != new.spec

@@ -295,9 +295,14 @@ def _readable(specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]) 
 
 
 def _is_early(view: HpaView, state: State) -> bool:
-    """Return whether the HPA need not wait for the next tick: it is new, or its spec is. Source: horizontal controller v1.37."""
+    """Return whether the HPA need not wait for the next tick: it is new, or its spec is.
+
+    Source: horizontal controller v1.37; servers before it count no generations of HPAs.
+    """
     known = state.views.get((view.namespace, view.name))
-    return known is None or known.uid != view.uid or known.generation != view.generation
+    if known is None or known.uid != view.uid:
+        return True
+    return known.generation != view.generation or known.spec != view.spec
 
 
 def _first(item: tuple[Key, Autoscaler]) -> Key:
