@@ -12,6 +12,7 @@ from tests.loops import run_alone
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.horizontal.controller import HorizontalController
+from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, PODS
 from kubetide.plan.board import Board
@@ -163,3 +164,17 @@ class World:
 
 def play(story, **settings):
     return run_virtual(lambda clock: story(World(clock, **settings)), start=START)
+
+
+def check_replay(lines):
+    """The records of the run decide the same again, from their first line on and from each full one."""
+    records = [msgspec.json.decode(line) for line in lines]
+    for first, record in enumerate(records):
+        if not record.get("full"):
+            continue
+        core = HorizontalCore()
+        for one in records[first:]:
+            core.apply(msgspec.json.encode(one["state"]), full=one.get("full", False) and one is record)
+            assert core.decide(one["now"]) == msgspec.json.encode(one["commands"])
+            again = core.absorb(msgspec.json.encode(one["outcomes"]), one["now"])
+            assert again == msgspec.json.encode(one["result"])

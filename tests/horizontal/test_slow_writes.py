@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
-from tests.horizontal.running import START, play
+from tests.horizontal.running import START, check_replay, play
 
-from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.entry import EXPLAINING
 from kubetide.objects.kinds import EVENTS, HPAS
 from kubetide.ports.errors import Unavailable
@@ -42,20 +41,6 @@ class Hang:
 
 def at(seconds_after):
     return format_rfc3339(START + seconds(seconds_after))
-
-
-def check_replay(lines):
-    """The records of the run decide the same again, from their first line on and from each full one."""
-    records = [msgspec.json.decode(line) for line in lines]
-    for first, record in enumerate(records):
-        if not record.get("full"):
-            continue
-        core = HorizontalCore()
-        for one in records[first:]:
-            core.apply(msgspec.json.encode(one["state"]), full=one.get("full", False) and one is record)
-            assert core.decide(one["now"]) == msgspec.json.encode(one["commands"])
-            again = core.absorb(msgspec.json.encode(one["outcomes"]), one["now"])
-            assert again == msgspec.json.encode(one["result"])
 
 
 def test_a_scale_write_that_hangs_makes_no_other_hpa_late():

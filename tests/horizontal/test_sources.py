@@ -8,12 +8,14 @@ import msgspec
 import numpy as np
 import pytest
 from tests.horizontal import worlds
-from tests.horizontal.running import play
+from tests.horizontal.running import check_replay, play
 
 from kubetide.horizontal.controller.sources import PATIENCE, PAUSE, GuardedSource
+from kubetide.objects.kinds import NAMESPACES, PODS
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
 from kubetide.runtime.timing.clock import run_virtual
+from kubetide.testing import builders
 from kubetide.units.time import hours, minutes, seconds
 
 QUEUE = ("external", "default", "queue", "")
@@ -99,6 +101,31 @@ def test_one_namespace_that_is_refused_harms_only_its_own():
                 assert world.usage.error in await message_of(world, name)
 
     play(story)
+
+
+@pytest.mark.parametrize(("others", "alone"), [(15, False), (19, True)])
+def test_the_samples_of_a_small_part_are_requested_alone(others, alone):
+    """Where fewer than a tenth of the pods are in the namespaces of HPAs, nobody is asked about all the others."""
+
+    async def story(world):
+        world.usage.milli = 200
+        await world.add()
+        await world.cluster.create(NAMESPACES, builders.namespace("batch"))
+        for number in range(others):
+            await world.cluster.create(PODS, builders.pod(f"job-{number}"), namespace="batch")
+        async with world.running():
+            await world.clock.sleep(seconds(16))
+            world.usage.questions.clear()
+            await world.clock.sleep(seconds(15))
+            assert world.usage.questions == ([("default", "app=web")] if alone else [("", "")])
+            await world.add("shop", replicas=0)
+            world.usage.questions.clear()
+            await world.clock.sleep(seconds(15))
+            assert world.usage.questions == ([("default", "")] if alone else [("", "")])
+            assert await world.replicas() == 4
+        return world.recorder.lines
+
+    check_replay(play(story))
 
 
 def test_samples_and_values_are_requested_at_the_same_time():

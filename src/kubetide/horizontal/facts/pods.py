@@ -6,7 +6,7 @@ text depends on goes by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -144,6 +144,10 @@ class Rows(Mapping[Key, int]):
         spaces, none = self._spaces, dict[str, int]()
         found = [spaces.get(space, none).get(name, -1) for space, name in zip(namespaces, names, strict=True)]
         return np.array(found, np.int64)
+
+    def number_in(self, namespaces: Iterable[str]) -> int:
+        """Return how many pods are in these namespaces."""
+        return sum(len(self._spaces.get(space, ())) for space in namespaces)
 
     def ordered(self) -> list[int]:
         """Return the rows in order of namespace and name."""
