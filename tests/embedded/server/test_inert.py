@@ -86,6 +86,14 @@ def test_a_pod_has_no_container_to_ask(method, what):
     assert ask((method, f"{path}/other/{what}"), before=_with_pod).code == 404
 
 
+@pytest.mark.parametrize("media_type", ["application/json", "application/vnd.kubernetes.protobuf"])
+def test_no_tokens_of_accounts(media_type):
+    """`kubectl create token` is answered as by a server without them, in whatever form it asks."""
+    path = "/api/v1/namespaces/default/serviceaccounts/web/token"
+    answer = ask(("POST", path, {"spec": {}}, {"Content-Type": media_type}))
+    assert (answer.code, answer.json["message"]) == (404, "the server could not find the requested resource")
+
+
 def test_a_secret_takes_texts():
     """``stringData`` is moved into ``data``, as bytes in base64."""
     path = "/api/v1/namespaces/default/secrets"

@@ -33,7 +33,7 @@ from kubetide.embedded.apiserver.http.usage import Metrics, read_usage
 from kubetide.embedded.apiserver.http.warnings import Warnings
 from kubetide.embedded.apiserver.store.changes import changed
 from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
-from kubetide.embedded.apiserver.store.errors import too_large_version
+from kubetide.embedded.apiserver.store.errors import no_such_resource, too_large_version
 from kubetide.embedded.apiserver.store.front import Front
 from kubetide.embedded.apiserver.store.request import Options, Request, Response, Verb
 from kubetide.embedded.apiserver.store.rest import Rest, version_in
@@ -141,6 +141,8 @@ class Resources:
     async def _write(
         self, request: web.Request, target: Target, verb: Verb, view: View, user: User
     ) -> web.StreamResponse:
+        if target.subresource and target.subresource not in target.kind.subresources:
+            raise no_such_resource()  # whatever the body is
         query, media_type = request.query, _media_type(request)
         patch_type = reading.patch_type_of(media_type) if verb == "patch" else None
         raw = await request.read()
