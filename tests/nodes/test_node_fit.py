@@ -151,6 +151,15 @@ def test_nodes_that_say_the_same_are_reported_together_and_the_nearest_first():
     ]
 
 
+def test_what_remains_after_a_change_is_named():
+    """A cordoned node without free CPU is not to be uncordoned for the pod."""
+    found = asked([cordoned("n")], pods("b", 1, cpu="4", node="n"), pod("a", cpu="1"))
+    assert found.verdicts[0].remaining == "Insufficient cpu"
+    assert node_lines(found)[2:] == [
+        "  would help: uncordon the node (not enough alone: then Insufficient cpu)"
+    ]
+
+
 def test_a_pod_that_has_a_node_is_asked_about_as_if_it_had_none():
     """Its own node would take it again."""
     found = asked([node("n1"), node("n2", cpu="1")], [], pod("a", cpu="3", node="n1"))

@@ -45,6 +45,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
         shortfalls: What is short: requested, free, allocatable.
         changes: What would have to be different, all of it together.
         verified: Whether the filters let the pod in with these changes.
+        remaining: Upstream's words for what they refuse with them; empty where they let it in.
     """
 
     nodes: tuple[str, ...]
@@ -55,6 +56,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     shortfalls: tuple[Shortfall, ...] = ()
     changes: tuple[Change, ...] = ()
     verified: bool = False
+    remaining: str = ""
 
     @property
     def way_out(self) -> str:
@@ -74,7 +76,11 @@ class NodesExplanation(msgspec.Struct, frozen=True, kw_only=True):
 class _Finding(NamedTuple):
     refusal: Refusal | None
     changes: tuple[Change, ...]
-    verified: bool
+    remaining: str
+
+    @property
+    def verified(self) -> bool:
+        return not self.remaining
 
 
 def explain_on_nodes(state: State, key: Key) -> NodesExplanation:
@@ -144,6 +150,7 @@ def _verdict(finding: _Finding, nodes: tuple[str, ...]) -> NodeVerdict:
         shortfalls=refusal.numbers,
         changes=finding.changes,
         verified=finding.verified,
+        remaining=finding.remaining,
     )
 
 
@@ -163,7 +170,8 @@ def _look(snapshot: Snapshot, pod: Pod, node_name: str) -> _Finding:
             refusal = snapshot.first_refusal(classify_unbound(pod), node_name)
     finally:
         snapshot.revert()
-    return _Finding(first, tuple(changes), refusal is None)
+    remaining = "" if refusal is None else ", ".join(refusal.reasons) or refusal.plugin
+    return _Finding(first, tuple(changes), remaining)
 
 
 def _put_right(snapshot: Snapshot, pod: Pod, node_name: str, refusal: Refusal) -> tuple[Pod, Change] | None:

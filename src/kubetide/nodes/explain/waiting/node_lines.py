@@ -33,6 +33,7 @@ def _verdict_lines(verdict: NodeVerdict) -> list[str]:
         return [f"{title}: yes"]
     lines = [f"{title}: no, {verdict.why}"]
     if verdict.changes:
-        sure = "verified by asking the filters again" if verdict.verified else "not enough alone"
+        left = f"not enough alone: then {verdict.remaining}"
+        sure = "verified by asking the filters again" if verdict.verified else left
         lines.append(f"  would help: {verdict.way_out} ({sure})")
     return lines
