@@ -210,6 +210,14 @@ def test_hpas_over_the_same_pods_decide_nothing_and_say_what_ends_it():
     assert found.lines()[2] == f"way out: {found.way_out}"
 
 
+def test_a_scale_that_cannot_be_read_says_what_to_look_at():
+    """The target does not exist, its kind is not served, or it may not be read."""
+    lost = worlds.scale(error='deployments.apps "web" not found', error_stage="query")
+    found = explain(worlds.state_of(hpas=[worlds.hpa()], pods=[], scales=[lost], usage={}), KEY, NOW)
+    assert found.lines()[1].endswith('deployments.apps "web" not found.')
+    assert found.way_out.startswith("see whether the target of scaleTargetRef exists and has a scale")
+
+
 def test_pods_that_cannot_be_measured_are_not_looked_for_in_the_metrics():
     """Pods without a node have no usage, and no metrics server can tell it; likewise where there are no pods."""
     waiting = [worlds.pod(name, phase="Pending", ready="False", started=None) for name in ("a", "b")]

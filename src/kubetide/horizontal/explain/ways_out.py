@@ -14,6 +14,7 @@ from kubetide.horizontal.metrics.types import MetricFailure
 UNDECIDED: Final[Mapping[str, str]] = {
     "PodsUncertain": "let one HPA alone have these pods: put all metrics into it, or make the selectors of the targets differ",
     "SelectorMissing": "let the scale of the target name a selector",
+    "ScaleUnreadable": "see whether the target of scaleTargetRef exists and has a scale: kubectl get KIND NAME --subresource=scale",
     "BoundsCrossed": "let minReplicas be at most maxReplicas",
 }
 """Reasons for which no number is decided until somebody changes an object, and what is to be changed."""
