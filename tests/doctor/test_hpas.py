@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from tests.doctor.findings import found, hpa, vpa, without_requests
-from tests.nodes.frozen import START, deployment
+from tests.nodes.frozen import START, deployment, pod, replica_set
 
 from kubetide.doctor import Snapshot, diagnose
 from kubetide.objects.vpa import VpaStatus
@@ -47,6 +47,24 @@ def test_a_metric_that_fails_is_reported_in_the_words_of_the_controller():
     (one,) = found("hpa-metric", hpas=(with_condition("FailedGetPodsMetric"),), deployments=deployments)
     assert one.seen == "FailedGetPodsMetric: no metrics"
     assert found("hpa-metric", hpas=(with_condition("ScalingDisabled"),), deployments=deployments) == []
+
+
+def test_a_metric_that_fails_has_the_fix_for_its_kind():
+    """Pods without a node have no usage, whatever the metrics API serves; other metrics are served by other APIs."""
+
+    def fix(reason, pods=()):
+        condition = {"type": "ScalingActive", "status": "False", "reason": reason, "message": "no metrics"}
+        failing = hpa("web", "web", extra={"status": {"conditions": [condition]}})
+        made = {"deployments": (deployment("web", 1),), "replica_sets": (replica_set("web-1", 1, of="web"),)}
+        (one,) = found("hpa-metric", hpas=(failing,), pods=pods, **made)
+        return one.fix
+
+    waiting, placed = pod("a", of="web-1"), pod("b", of="web-1", node="n")
+    assert "kubectl top pods" in fix("FailedGetResourceMetric")
+    assert fix("FailedGetResourceMetric", (waiting,)).startswith("see why its pods have no node")
+    assert "kubectl top pods" in fix("FailedGetResourceMetric", (waiting, placed))
+    assert "external metrics API" in fix("FailedGetExternalMetric", (waiting,))
+    assert "kubetide explain hpa" in fix("InvalidMetricSourceType")
 
 
 def test_a_container_that_the_pods_lack():

@@ -210,6 +210,16 @@ def test_hpas_over_the_same_pods_decide_nothing_and_say_what_ends_it():
     assert found.lines()[2] == f"way out: {found.way_out}"
 
 
+def test_a_metric_that_fails_holds_scale_downs():
+    """What the others propose is told: it is fewer than there are, or it would be done."""
+    queue = worlds.external({"averageValue": "10"})
+    said = answer(state_of(25, hpa=worlds.hpa(metrics=[worlds.utilization(50), queue])))
+    assert said.startswith(
+        "It has 4 replicas, and keeps them, as nothing is scaled down while a metric fails (cpu utilization proposes 1): "
+        "external queue: "
+    )
+
+
 def test_a_scale_that_cannot_be_read_says_what_to_look_at():
     """The target does not exist, its kind is not served, or it may not be read."""
     lost = worlds.scale(error='deployments.apps "web" not found', error_stage="query")

@@ -31,7 +31,7 @@ from kubetide.objects.kinds import (
     TKESTACK_CRON_HPAS,
     Kind,
 )
-from kubetide.objects.meta import Key
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
@@ -50,6 +50,9 @@ from kubetide.schedules.state import State as Schedules
 from kubetide.schedules.state import state_of
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
+
+_MOST_OWNERS = 2
+"""A pod's ReplicaSet and its Deployment; owners in a circle end there, too."""
 
 
 class GroupStatus(NamedTuple):
@@ -156,6 +159,21 @@ class Snapshot:
                 *self.jobs,
             )
         )
+
+    @cached_property
+    def without_nodes(self) -> frozenset[tuple[str, str, str]]:
+        """The workloads that have pods of which none has a node, by kind, namespace and name."""
+        waiting, placed = set[tuple[str, str, str]](), set[tuple[str, str, str]]()
+        for pod in self.pods:
+            owner = controller_of(pod.metadata)
+            for _ in range(_MOST_OWNERS):
+                if owner is None:
+                    break
+                key = owner.kind, pod.metadata.namespace, owner.name
+                (placed if pod.spec.node_name else waiting).add(key)
+                made = self.workloads.get(key)
+                owner = None if made is None else made.owner
+        return frozenset(waiting - placed)
 
     @cached_property
     def time_tables(self) -> Schedules:

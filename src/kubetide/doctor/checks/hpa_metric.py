@@ -10,6 +10,7 @@ from kubetide.doctor.checks.hpa_requests import without_request
 from kubetide.doctor.checks.hpa_shared_target import target_of
 from kubetide.doctor.finding import Finding, Severity, title_of
 from kubetide.doctor.snapshot import Snapshot
+from kubetide.horizontal.explain.ways_out import OF_PODS, way_out_of_metric
 from kubetide.objects.hpa import HorizontalPodAutoscaler, MetricSpec
 from kubetide.objects.kinds import HPAS
 
@@ -19,7 +20,8 @@ _MEANT = {"ScalingDisabled"}
 _AMBIGUOUS: Final = "AmbiguousSelector"
 """The reason of several HPAs over the same pods."""
 
-_FIX: Final = "give the pods requests, or check that the metrics API serves the metric and the selector names its series"
+_FIX: Final = "correct its metrics: kubetide explain hpa shows each with its problem"
+_FIX_UNPLACED: Final = "see why its pods have no node: without one they have no usage that could be measured"
 _FIX_AMBIGUOUS: Final = (
     "give the workloads selectors of which none matches the pods of another, or scale one of them only"
 )
@@ -42,9 +44,17 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         if failed is None or _lacks_request(snapshot, hpa, failed.message or ""):
             continue
         ambiguous = failed.reason == _AMBIGUOUS
+        fix = _FIX_AMBIGUOUS if ambiguous else _fix(snapshot, hpa, failed.reason or "", failed.message or "")
         # Several HPAs on one target are what hpa-shared-target reports.
         if not ambiguous or targets[target_of(hpa)] < 2:
-            yield _finding(hpa, f"{failed.reason}: {failed.message}", _FIX_AMBIGUOUS if ambiguous else _FIX)
+            yield _finding(hpa, f"{failed.reason}: {failed.message}", fix)
+
+
+def _fix(snapshot: Snapshot, hpa: HorizontalPodAutoscaler, reason: str, message: str) -> str:
+    target = hpa.spec.scale_target_ref
+    if reason in OF_PODS and (target.kind, hpa.metadata.namespace, target.name) in snapshot.without_nodes:
+        return _FIX_UNPLACED
+    return way_out_of_metric(reason, message) or _FIX
 
 
 def _lacks_request(snapshot: Snapshot, hpa: HorizontalPodAutoscaler, message: str) -> bool:

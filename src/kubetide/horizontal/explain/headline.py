@@ -93,7 +93,7 @@ def headline(
     problems = "; ".join(f"{one.name}: {one.problem}" for one in metrics if one.problem)
     if verdict.stage != "decided" or verdict.raw is None:
         if problems:
-            return f"{have}, and keeps them, as it cannot tell how many it wants: {problems}."
+            return f"{have}, and keeps them, as {_why_kept(metrics)}: {problems}."
         why = why_undecided(reasons)
         if verdict.stage == "unread":
             return f"How many replicas it has is not known: {why}."
@@ -110,6 +110,14 @@ def headline(
     if nodes:
         return f"{have} and {wants}.{nodes}{failing}"
     return f"{have} and {wants}: nothing holds it back.{failing}"
+
+
+def _why_kept(metrics: Sequence[MetricExplanation]) -> str:
+    """Say why nothing is scaled while metrics fail; metrics that propose anything propose fewer replicas then."""
+    proposals = [f"{one.name} proposes {one.proposed}" for one in metrics if one.proposed is not None]
+    if not proposals:
+        return "it cannot tell how many it wants"
+    return f"nothing is scaled down while a metric fails ({', '.join(proposals)})"
 
 
 def why_undecided(reasons: Sequence[Reason]) -> str:

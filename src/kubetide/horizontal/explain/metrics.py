@@ -102,7 +102,7 @@ def _metric(
     if isinstance(found, MetricFailure):
         everyone = sum(map(len, pods.values()))
         unmeasurable = way_out_of_pods(spec, state.scales[spec.key], everyone, unplaced) if of_pods else ""
-        way_out = unmeasurable or way_out_of_metric(found)
+        way_out = unmeasurable or way_out_of_metric(found.reason, found.text)
         return MetricExplanation(
             name, target, "", None, tolerance, None, None, pods, unplaced, None, found.text, way_out=way_out
         )

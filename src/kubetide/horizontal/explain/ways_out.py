@@ -9,7 +9,6 @@ from typing import Final
 from kubetide.explain.reasons import Reason
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
-from kubetide.horizontal.metrics.types import MetricFailure
 
 UNDECIDED: Final[Mapping[str, str]] = {
     "PodsUncertain": "let one HPA alone have these pods: put all metrics into it, or make the selectors of the targets differ",
@@ -35,6 +34,11 @@ _METRICS: Final[Mapping[str, str]] = {
 }
 """What is to be looked at, by the reason of the condition."""
 
+OF_PODS: Final = frozenset(
+    {"FailedGetResourceMetric", "FailedGetContainerResourceMetric", "FailedGetPodsMetric"}
+)
+"""Reasons of metrics that are measured by pod."""
+
 _REQUEST: Final = re.compile(r"missing request for (\S+) in container (\S+)")
 
 
@@ -54,11 +58,11 @@ def way_out_of_pods(spec: Autoscaler, scale: ScaleView, pods: int, unplaced: Seq
     return ""
 
 
-def way_out_of_metric(failure: MetricFailure) -> str:
-    """Return what a person can do about a metric that failed; empty where nothing is known."""
-    if (missing := _REQUEST.search(failure.text)) is not None:
+def way_out_of_metric(reason: str, text: str) -> str:
+    """Return what a person can do about a metric that failed, by the reason and the words of the condition; empty where nothing is known."""
+    if (missing := _REQUEST.search(text)) is not None:
         return f"set resources.requests.{missing[1]} of container {missing[2]}, or use a target of type AverageValue"
-    return _METRICS.get(failure.reason, "")
+    return _METRICS.get(reason, "")
 
 
 def way_out(reasons: Sequence[Reason], metrics: Iterable[str]) -> str:
