@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from kubetide.explain.records import Recorder
+from kubetide.horizontal.controller import HorizontalController
 from kubetide.loop import HttpReply, Loop, LoopEntry, Owners, Parts, Sources, loop_entries
 from kubetide.loop.wiring import RunningLoop, wire
 from kubetide.nodes.controller import NodesController
@@ -34,6 +35,7 @@ from kubetide.runtime.needed_kinds import consequence, is_needed
 from kubetide.runtime.permissions import missing_right, with_hint
 from kubetide.runtime.series import ListeningRecorder, show_caches, show_holds, show_loops, show_skew
 from kubetide.runtime.timing.clocks import AGREED, SkewReport
+from kubetide.runtime.undecided_hpas import UndecidedHpas
 from kubetide.runtime.unread_caches import UnreadCaches
 from kubetide.units.exposition import Registry
 from kubetide.units.time import (
@@ -109,6 +111,7 @@ class Service:
         """When each right that the account lacks was last asked for."""
         self._unread_caches = UnreadCaches()
         self._unread_objects: set[str] = set()
+        self._undecided_hpas = UndecidedHpas()
         safe = guarded_cluster(cluster, guard, refused=self._tell_of_refusal)
         self._caches = Caches(safe, clock)
         show_caches(registry, self._caches, clock)
@@ -268,6 +271,7 @@ class Service:
                 self._warn(sentence)
             self._tell_of_unread_objects()
             self._tell_of_refused_metrics()
+            self._tell_of_undecided_hpas()
             self._tell_of_missing_groups()
             if (nodes := self._node_loop()) is not None:
                 for name, problem in nodes.config_map_problems.items():
@@ -307,6 +311,14 @@ class Service:
                 hint = problem.removeprefix(source.last_error)
                 if hint and f"{source.name}{hint}" not in self._told:
                     self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {problem}", "")
+
+    def _tell_of_undecided_hpas(self) -> None:
+        """Say once of each HPA that nothing is decided about it, while the metric sources answer: these have lines of their own."""
+        for _, loop, _ in self._loops:
+            answering = all(source.failing_since is None for source in loop.sources)
+            if isinstance(loop, HorizontalController) and answering:
+                for sentence in self._undecided_hpas.sentences(loop.undecided, self._clock.now()):
+                    self._warn(sentence)
 
     def _tell_of_missing_groups(self) -> None:
         """Say once that the cloud has no node groups: a wrong tag or name looks like a cluster that needs nothing."""

@@ -134,7 +134,7 @@ class HorizontalController(BaseLoop):
         self._changed_reasons = ChangedReasons()
         self._figures = HpaFigures()
         self._announced: dict[Key, tuple[Workload, int]] = {}
-        self.result = Result(())
+        self.result = self._whole = Result(())
         """What the last tick came to, with the labels of the loop's own metrics."""
         self.endings: Mapping[Key, Ending] = MappingProxyType({})
         """How the last tick ended for the HPAs that had anything to write or to say."""
@@ -148,6 +148,15 @@ class HorizontalController(BaseLoop):
     def holds(self) -> Sequence[str]:
         """Why the last tick held all scale-downs."""
         return self._state.holds
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Why the last whole tick decided nothing, by NAMESPACE/NAME of the HPAs that want somebody to change something."""
+        return {
+            "/".join(one.verdict.key): one.error
+            for one in self._whole.settlements
+            if one.error and one.verdict.stage in {"unread", "uncomputed"}
+        }
 
     @property
     def state(self) -> State:
@@ -199,6 +208,8 @@ class HorizontalController(BaseLoop):
         outcomes = await self._actor.scale(commands)
         result = await in_turns(absorbing(self._state, commands, outcomes), clock)
         self.result = result
+        if not early:
+            self._whole = result
         self._announce(result, delta.gone_hpas, now)
         endings = await self._actor.settle(result)
         for ending in endings:
