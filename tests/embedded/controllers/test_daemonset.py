@@ -5,9 +5,11 @@ from itertools import pairwise
 import pytest
 from tests.embedded.controllers.live import Failing, names, play
 
+from kubetide.embedded.controllers.workloads.owned_pods import is_ready
 from kubetide.objects.kinds import DAEMON_SETS, NODES, PODS
 from kubetide.testing import builders
 
+TOO_LARGE = {"name": "app", "image": "app", "resources": {"requests": {"cpu": "1000"}}}
 PARTS = ("daemon_sets", "scheduler", "kubelets")
 
 
@@ -187,5 +189,92 @@ def test_a_node_that_goes_takes_its_pod_with_it():
         assert await nodes_with_pods(live) == ["n1"]
         status = (await live.get(DAEMON_SETS, "agent")).status
         assert (status.desired_number_scheduled, status.number_misscheduled) == (1, 0)
+
+    play(body, *PARTS)
+
+
+def updated_by(**strategy):
+    """Return a DaemonSet whose pods are updated in that way."""
+    body = daemon_set()
+    body["spec"]["updateStrategy"] = strategy
+    return body
+
+
+async def change_template(live, value="new"):
+    """Change a field that no cache holds."""
+    containers = [{"name": "app", "image": "app", "env": [{"name": "A", "value": value}]}]
+    patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+    await live.cluster.patch(DAEMON_SETS, "agent", patch, namespace="shop")
+
+
+@pytest.mark.parametrize(
+    ("rolling", "at_once"),
+    [
+        ({"maxUnavailable": 1}, 1),
+        ({"maxUnavailable": "50%"}, 2),
+        ({"maxUnavailable": 0, "maxSurge": 1}, 1),
+    ],
+)
+@pytest.mark.parametrize("lag", [0.0, 1.0])
+def test_a_changed_template_replaces_the_pods(rolling, at_once, lag):
+    """No more of them are missing or not ready at once than the strategy allows; the status counts the new ones."""
+
+    async def body(live):
+        most = [0]
+
+        def look(*_):
+            ready = sum(
+                is_ready(pod) and not pod.metadata.deletion_timestamp for pod in live.pods.objects.values()
+            )
+            most.append(4 - ready)
+
+        await live.add_nodes("n1", "n2", "n3", "n4")
+        await live.add(DAEMON_SETS, updated_by(type="RollingUpdate", rollingUpdate=rolling))
+        await live.sleep(30)
+        first = names(await live.pods_now())
+        live.pods.on_change(look)
+        await change_template(live)
+        await live.sleep(1 + 2 * lag)
+        status = (await live.get(DAEMON_SETS, "agent")).status
+        assert status.updated_number_scheduled < 4
+        await live.sleep(120)
+        pods = await live.pods_now()
+        assert not set(first) & set(names(pods))
+        status = (await live.get(DAEMON_SETS, "agent")).status
+        assert (status.updated_number_scheduled, status.number_available) == (4, 4)
+        return max(most)
+
+    assert play(body, *PARTS, lag=lag) == at_once
+
+
+def test_on_delete_leaves_the_pods():
+    """The status says that none is updated; who deletes a pod gets a new one."""
+
+    async def body(live):
+        await live.add_nodes("n1", "n2")
+        await live.add(DAEMON_SETS, updated_by(type="OnDelete"))
+        await live.sleep(20)
+        first = names(await live.pods_now())
+        await change_template(live)
+        await live.sleep(60)
+        assert names(await live.pods_now()) == first
+        assert (await live.get(DAEMON_SETS, "agent")).status.updated_number_scheduled == 0
+        await live.cluster.delete(PODS, first[0], namespace="shop")
+        await live.sleep(20)
+        assert (await live.get(DAEMON_SETS, "agent")).status.updated_number_scheduled == 1
+
+    play(body, *PARTS)
+
+
+def test_pods_that_do_not_run_are_replaced_at_once():
+    """A template that was wrong is put right without waiting for its pods."""
+
+    async def body(live):
+        await begin(live, "n1", "n2", "n3", nodeSelector=None, containers=[TOO_LARGE])
+        assert [pod.status.phase for pod in await live.pods_now()] == ["Pending"] * 3
+        await change_template(live)
+        await live.sleep(20)
+        status = (await live.get(DAEMON_SETS, "agent")).status
+        assert (status.updated_number_scheduled, status.number_ready) == (3, 3)
 
     play(body, *PARTS)

@@ -2,9 +2,9 @@
 
 Each pod is pinned to its node by a required node affinity on ``metadata.name``, and the scheduler
 binds it, as upstream does since 1.12. A pod holds its node until it is gone, so that there are never
-two of them. Pods that ended are removed and made anew, later each time. Rolling updates are not done:
-a changed template holds for new pods (upstream's OnDelete strategy), and a pod counts as available as
-soon as it is ready. Source: kube-controller-manager 1.36.
+two of them. Pods that ended are removed and made anew, later each time. A rolling update removes old pods, and the
+next ones are made from the new template; ``daemon_rollout`` says which. There is no history of templates.
+Source: kube-controller-manager 1.36.
 """
 
 from __future__ import annotations
@@ -14,8 +14,21 @@ from collections.abc import Mapping, Sequence
 from kubetide.acting import EventWriter
 from kubetide.embedded.controllers.work_queue import WorkQueue
 from kubetide.embedded.controllers.workloads.daemon_pods import Eligibility, node_of, pinned
+from kubetide.embedded.controllers.workloads.daemon_rollout import (
+    is_available,
+    is_updated,
+    next_look,
+    to_replace,
+)
 from kubetide.embedded.controllers.workloads.owned_pods import PodIndex, follow, is_ready
-from kubetide.embedded.controllers.workloads.templates import owner_reference, pod_from_template, status_patch
+from kubetide.embedded.controllers.workloads.stateful_plan import REVISION_LABEL
+from kubetide.embedded.controllers.workloads.templates import (
+    owner_reference,
+    pod_from_template,
+    status_patch,
+    template_hash,
+)
+from kubetide.objects.base import Json
 from kubetide.objects.kinds import DAEMON_SETS, PODS
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
@@ -23,7 +36,7 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import DaemonSet, DaemonSetStatus
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
+from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.scheduling.daemon_set_nodes import Verdict
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Duration, Instant, after, minutes, seconds
@@ -78,6 +91,8 @@ class DaemonSetController:
         """By DaemonSet and node, when a pod that had ended was last removed, and the pause since then."""
         self._eligibility: dict[Key, Eligibility] = {}
         self._drawn: dict[str, int] = {}
+        self._templates: dict[str, tuple[int, Json, str]] = {}
+        """By uid: the generation, its whole template with the fields that the cache does not hold, and their revision."""
 
     async def run(self) -> None:
         """Work until cancelled. The informers are run by whoever made them."""
@@ -97,6 +112,7 @@ class DaemonSetController:
             self._queue.forget(key)
             if old is not None:
                 self._drawn.pop(old.metadata.uid, None)
+                self._templates.pop(old.metadata.uid, None)
             return
         self._queue.add(key)
 
@@ -133,12 +149,36 @@ class DaemonSetController:
         for pod in self._index.owned_by(daemon_set.metadata.uid).pods.values():
             by_node.setdefault(node_of(pod), []).append(pod)
         verdicts = self._verdicts(key, daemon_set)
+        template, revision = await self._template(daemon_set)
+        now = self._clock.now()
         if daemon_set.metadata.deletion_timestamp is None:
             needing = [name for name, says in verdicts.items() if says == "run" and name not in by_node]
-            await self._create(key, daemon_set, sorted(needing))
-            for pod in self._surplus(key, verdicts, by_node):
+            await self._create(key, daemon_set, sorted(needing), template, revision)
+            surplus = self._surplus(key, verdicts, by_node)
+            desired = sum(says == "run" for says in verdicts.values())
+            unseen = len(self._made.get(key, {}).keys() - by_node.keys())
+            old = to_replace(daemon_set, by_node, revision, now, desired=desired, unseen=unseen)
+            for pod in (*surplus, *(pod for pod in old if pod not in surplus)):
                 await self._delete(key, daemon_set, pod)
-        await self._write_status(key, daemon_set, verdicts, by_node)
+        await self._write_status(key, daemon_set, verdicts, by_node, revision)
+        due = next_look(daemon_set, [pod for pods in by_node.values() for pod in pods], now)
+        if due is not None:
+            self._queue.add_at(key, due)
+
+    async def _template(self, daemon_set: DaemonSet) -> tuple[Json, str]:
+        """Return the template as users sent it, and its revision."""
+        meta = daemon_set.metadata
+        known = self._templates.get(meta.uid)
+        if known is None or known[0] != meta.generation:
+            live = await self._cluster.get(DAEMON_SETS.untyped, meta.name, namespace=meta.namespace)
+            if (live["metadata"].get("uid"), live["metadata"].get("generation")) != (
+                meta.uid,
+                meta.generation,
+            ):
+                raise Conflict(f"daemonsets.apps {meta.name!r} has changed: reading it again")
+            template: Json = live["spec"].get("template") or {}
+            known = self._templates[meta.uid] = meta.generation, template, template_hash(template)
+        return known[1:]
 
     def _verdicts(self, key: Key, daemon_set: DaemonSet) -> dict[str, Verdict]:
         eligibility = self._eligibility.get(key)
@@ -194,7 +234,9 @@ class DaemonSetController:
         if self._writes_events:
             await self._events.record(DAEMON_SETS, daemon_set.metadata, "Normal", reason, message)
 
-    async def _create(self, key: Key, daemon_set: DaemonSet, names: list[str]) -> None:
+    async def _create(
+        self, key: Key, daemon_set: DaemonSet, names: list[str], template: Json, revision: str
+    ) -> None:
         now = self._clock.now()
         made = self._made.setdefault(key, {})
         for name in names:
@@ -203,14 +245,15 @@ class DaemonSetController:
         names = [name for name in names if made.get(name, now) <= now]
         if not names:
             return
-        live = await self._cluster.get(DAEMON_SETS.untyped, key[1], namespace=key[0])
         owner = owner_reference(DAEMON_SETS, daemon_set.metadata)
         uid = daemon_set.metadata.uid
         for node in names:
             while True:
                 self._drawn[uid] = drawn = self._drawn.get(uid, 0) + 1
                 name = f"{key[1]}-{name_suffix(self._seed, 'pod', uid, drawn)}"
-                body = pod_from_template(live["spec"].get("template") or {}, owner, name=name)
+                body = pod_from_template(template, owner, name=name)
+                labels = body["metadata"].get("labels") or {}
+                body["metadata"]["labels"] = {**labels, REVISION_LABEL: revision}
                 body["spec"] = pinned(body["spec"], node, daemon_set.spec.template.spec)
                 made[node] = due = after(now, _EXPECTATION_LIFE)
                 try:
@@ -232,19 +275,21 @@ class DaemonSetController:
         daemon_set: DaemonSet,
         verdicts: Mapping[str, Verdict],
         by_node: Mapping[str, Sequence[Pod]],
+        revision: str,
     ) -> None:
+        now = self._clock.now()
         desired = sum(says == "run" for says in verdicts.values())
         placed = [min(pods, key=_age) for name, pods in by_node.items() if verdicts.get(name) == "run"]
-        ready = sum(is_ready(pod) for pod in placed)
+        available = sum(is_available(daemon_set, pod, now) for pod in placed)
         status = DaemonSetStatus(
             observed_generation=daemon_set.metadata.generation,
             current_number_scheduled=len(placed),
             desired_number_scheduled=desired,
-            number_ready=ready,
-            number_available=ready,
-            number_unavailable=desired - ready,
+            number_ready=sum(is_ready(pod) for pod in placed),
+            number_available=available,
+            number_unavailable=desired - available,
             number_misscheduled=sum(verdicts.get(name) in {"keep", "none"} for name in by_node),
-            updated_number_scheduled=len(placed),
+            updated_number_scheduled=sum(is_updated(pod, revision) for pod in placed),
         )
         patch = status_patch(daemon_set.status, status, always=_ALWAYS_WRITTEN)
         if patch is not None:
