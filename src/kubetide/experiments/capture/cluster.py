@@ -43,7 +43,7 @@ class Count(NamedTuple):
 class Failures(NamedTuple):
     """How many decisions told of machines that could not be had, with the first and the last of them."""
 
-    count: int
+    decisions: int
     first: Mark
     last: Mark
 
@@ -147,7 +147,7 @@ def read_cluster(records: Records) -> Cluster:
             reading.ends.take(mark)
             if mark.code in _FAILURES:
                 before = found.failures.get(mark.subject, Failures(0, mark, mark))
-                found.failures[mark.subject] = Failures(before.count + 1, before.first, mark)
+                found.failures[mark.subject] = Failures(before.decisions + 1, before.first, mark)
             if mark.change > 0 and not mark.fruitless:
                 reading.orders.append((mark.at, mark.subject, mark.change))
         reading.in_vain += _in_vain(reading, record)
@@ -239,7 +239,7 @@ def _in_vain(reading: _Reading, record: Record) -> Iterator[tuple[Instant, str, 
     """Yield the machines of which a record says that they could not be made or never joined."""
     for reason in record.reasons:
         if reason.code == "FailedInstance":
-            yield record.now, reason.subject, int(reason.fields["instances"])
+            yield record.now, reason.subject, int(str(reason.fields["instances"]))
         elif reason.code == "UnregisteredRemoved":
             yield reading.listed.get(str(reason.fields["instance"]), record.now), reason.subject, 1
 
