@@ -194,6 +194,8 @@ def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     """Return the reasons without removals that the same step only advises."""
     given = tuple(reasons)
     advised = {one.subject for one in given if one.code == "RemovalAdvised"}
+    if not advised:
+        return given
     return tuple(
         one
         for one in given
