@@ -123,6 +123,39 @@ def test_a_tick_that_hangs_is_held_against_a_loop_unless_nothing_can_be_read(unr
         assert alive[-1].startswith("the horizontal loop has begun and ended no tick for 1h")
 
 
+class Slow(EmbeddedCluster):
+    """A change of a size takes two seconds."""
+
+    async def replace_scale(self, *args, **where):
+        self.begun.set()
+        await self.clock.sleep(seconds(2))
+        return await super().replace_scale(*args, **where)
+
+
+def test_what_is_being_written_at_the_end_is_recorded():
+    """SIGTERM in the middle of a tick: else nobody could find out later who has changed the size, and why."""
+
+    async def main(clock):
+        world = World(clock)
+        cluster = world.cluster = Slow(world.cluster.rest.store, clock, seed=1)
+        cluster.clock, cluster.begun = clock, asyncio.Event()
+        await world.add(replicas=2)
+        world.usage.milli = 400
+        service = service_of(clock, cluster, [], world.usage, recorder=world.recorder)
+        task = asyncio.create_task(service.run())
+        await cluster.begun.wait()
+        begun = clock.monotonic()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return await world.replicas(), world.recorder.lines, clock.monotonic() - begun
+
+    replicas, records, took = run_virtual(main, start=START)
+    assert replicas == 4
+    assert b"SuccessfulRescale" in records[-1]
+    assert took < seconds(3)
+
+
 def test_an_api_server_that_is_away_is_one_line_and_so_is_its_return():
     """All caches fail for one cause: a line for each kind would hide that."""
 

@@ -29,15 +29,17 @@ class Runner:
         self.loop = loop
         self._clock = clock
         self._waits_for = tuple(waits_for)
-        self._resting = asyncio.Event()
+        self._resting, self._idle = asyncio.Event(), asyncio.Event()
         self._resting.set()
+        self._idle.set()
+        self._ending = False
 
     async def run(self) -> None:
-        """Tick until cancelled; call ``wake`` when it is due between two ticks."""
+        """Tick until cancelled or told to finish; call ``wake`` when it is due between two ticks."""
         loop, clock = self.loop, self._clock
         await loop.synced()
         due = after(clock.now(), ZERO if loop.ticks_at_once else loop.period)
-        while True:
+        while not self._ending:
             wake = loop.next_wake()
             first = due if wake is None else min(wake, due)
             if await self._rest_until(first):
@@ -51,6 +53,11 @@ class Runner:
             await self._guarded(self._tick(loop.tick))
             # From the first tick on, so that ticks do not drift; of those that were missed one is made up for.
             due = after(due, Duration(loop.period * max(1, (clock.now() - due) // loop.period)))
+
+    async def finish(self) -> None:
+        """Begin no other tick, and return once the one under way has ended."""
+        self._ending = True
+        await self._idle.wait()
 
     async def resting(self) -> None:
         """Return once no tick is running, or when one takes too long to wait for."""
@@ -77,6 +84,7 @@ class Runner:
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         health = self.loop.health
+        self._idle.clear()
         try:
             await work
         except (CloudError, ApiError) as error:
@@ -89,6 +97,8 @@ class Runner:
             health.bugs += 1
             health.last_failure = traceback.format_exc()
             self._start_anew()
+        finally:
+            self._idle.set()
 
     def _start_anew(self) -> None:
         try:

@@ -51,6 +51,8 @@ from kubetide.units.time import (
 from kubetide.watching import Caches, Informer
 
 _LOOK = seconds(5)
+_LAST_TICK = seconds(3)
+"""So long a tick that is under way may go on once the process is told to end."""
 _FAREWELL = seconds(5)
 """So long a loop has for its last writes, so that the whole end fits into a grace period of 30 s."""
 _REFUSED_AGAIN = minutes(60)
@@ -175,6 +177,7 @@ class Service:
                 self.begin()
                 self._start([one for one in self._loops if one not in self._running], tasks)
                 tasks.create_task(self._look_after())
+                await self._until_cancelled()
         finally:
             # An API server that says nothing must not hold the end up: a lease is still to be let go of.
             for one in self._running:
@@ -192,6 +195,15 @@ class Service:
         for one in loops:
             tasks.create_task(one.runner.run())
         self._running += loops
+
+    async def _until_cancelled(self) -> None:
+        """Return never; let ticks that are under way then come to their end, as what they have written is recorded last."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(to_seconds(_LAST_TICK)):
+                    await asyncio.gather(*(one.runner.finish() for one in self._running))
 
     def not_ready(self) -> str:
         """Return which caches have not synced, or cannot be read for a minute; empty if all are well.
