@@ -368,6 +368,19 @@ def test_a_node_that_vanishes_ends_its_deletion(world):
     assert (made.log, result_of(made)) == ([], ("NodeDeleteErrorInternal", "the node is gone"))
 
 
+def test_a_group_that_vanishes_saves_the_pods_that_are_left(world):
+    """Nobody could delete the machine: the node is given back, and no more of its pods are evicted."""
+    made = begun(world, ("x", {}), ("y", {}))
+    made.refused_evictions = {("default", "y"): 1}
+    made.settle(seconds(6))
+    assert made.log == [("evict", "x", 30)]
+    del made.groups["a"]
+    made.settle(minutes(5))
+    assert (made.log, made.tainted(DELETED)) == ([("evict", "x", 30)], [])
+    assert result_of(made) == ("NodeDeleteErrorInternal", "node group a is gone")
+    assert made.state.memory.scale_down.deletions == {}
+
+
 def test_evictions_are_capped_an_hour(world):
     """At the cap no eviction is sent, and the drain fails in time instead of passing it."""
     made = begun(world, ("x", {}), ("y", {}), max_evictions_per_hour=1)

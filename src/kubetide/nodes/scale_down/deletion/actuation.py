@@ -61,6 +61,9 @@ FRESH: Duration = seconds(5)
 CALL_LOST: Duration = minutes(10)
 """Long after any write's deadline: reached only when the outcome of a call never came."""
 
+_CAN_STOP = frozenset(("waiting", "evicting", "terminating", "delaying", "ready"))
+"""The phases in which no call is under way, so that the node can be given back at once."""
+
 _MAX_READS = 3
 _QUICK_UNTAINTS = 5
 _LATER = minutes(1)  # between tries to take a taint off, once so many have failed
@@ -119,6 +122,9 @@ class _Machine:
         if node is None:
             self._note_vanished(deletion)
             return None
+        if deletion.phase in _CAN_STOP and deletion.group not in self._state.groups:
+            # Upstream evicts all pods before it finds that nobody can delete the machine.
+            return self._fail(deletion, INTERNAL, f"node group {deletion.group} is gone")
         match deletion.phase:
             case "waiting":
                 return self._check_first(deletion)
