@@ -109,6 +109,18 @@ def test_pods_of_a_drained_node_are_told_also_those_of_no_controller(size, text)
     assert [one.name for one in world.events if one.reason == text] == ["bare"]
 
 
+def test_static_pods_of_a_drained_node_need_no_other_one():
+    """A pod that a kubelet reads from a file ends with its node, also where the API server does not call it a mirror."""
+    notes = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true", "kubernetes.io/config.source": "file"}
+    world = World(
+        nodes=[node("n0", spec=TAINTED)],
+        pods=[pod("static", cpu="3", node="n0", kind="", metadata={"annotations": notes})],
+        groups=[group("g", nodes=("n0",))],
+    )
+    world.state.memory.scale_down.deletions["n0"] = in_flight("n0", "terminating")
+    assert world.increases() == {}
+
+
 def test_requests_for_cloud_tpus_need_no_node_that_offers_them():
     """A Cloud TPU is reached over the network; other devices must be offered."""
     name = "cloud-tpus.google.com/v3"

@@ -28,6 +28,7 @@ OWN_TAINTS: Final = frozenset({TO_BE_DELETED, DELETION_CANDIDATE, CONSOLIDATION,
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
 DAEMON_SET_POD_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+SOURCE_ANNOTATION: Final = "kubernetes.io/config.source"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.nodes import DAEMON_SET_POD_ANNOTATION, MIRROR_ANNOTATION
+from kubetide.nodes.facts.nodes import DAEMON_SET_POD_ANNOTATION, MIRROR_ANNOTATION, SOURCE_ANNOTATION
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod, PodStatus, pod_condition
@@ -54,6 +54,11 @@ def is_daemon_set_pod(pod: Pod) -> bool:
 def is_mirror_pod(pod: Pod) -> bool:
     """Return whether the pod mirrors a static pod of a kubelet."""
     return MIRROR_ANNOTATION in (pod.metadata.annotations or {})
+
+
+def is_static_pod(pod: Pod) -> bool:
+    """Return whether the pod comes from a file or an address that its kubelet reads, and not from the API server."""
+    return (pod.metadata.annotations or {}).get(SOURCE_ANNOTATION, "api") != "api"
 
 
 def is_unschedulable(pod: Pod, settings: Settings) -> bool:

@@ -11,7 +11,7 @@ from sys import intern
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from kubetide.nodes.facts.nodes import MIRROR_ANNOTATION
+from kubetide.nodes.facts.nodes import MIRROR_ANNOTATION, SOURCE_ANNOTATION
 from kubetide.objects.base import Quantities
 from kubetide.objects.batch import Job, JobSpec, JobStatus
 from kubetide.objects.meta import Condition, ObjectMeta
@@ -34,6 +34,7 @@ _KEPT_ANNOTATIONS = (
     "delay-deletion.cluster-autoscaler.kubernetes.io/",
     "autoscaling.x-k8s.io/",
     MIRROR_ANNOTATION,
+    SOURCE_ANNOTATION,
     UPDATES_ANNOTATION,
 )
 

@@ -20,6 +20,7 @@ from kubetide.nodes.facts.pods import (
     found_no_node,
     is_daemon_set_pod,
     is_mirror_pod,
+    is_static_pod,
     is_unschedulable,
     virtual_pod_name,
     without_node,
@@ -73,8 +74,8 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
 def drained_pods(state: State, now: Instant) -> list[Asked]:
     """Return the pods of nodes that are being drained: successors of theirs will need a place.
 
-    Source: Cluster Autoscaler, currently drained nodes: all but DaemonSet and mirror pods, also those of no controller,
-    that are not being deleted yet: of those the new ones are there, and count by themselves.
+    Source: Cluster Autoscaler, currently drained nodes: all but DaemonSet, static and mirror pods, also those of no
+    controller, that are not being deleted yet: of those the new ones are there, and count by themselves.
     """
     del now
     found = []
@@ -82,8 +83,8 @@ def drained_pods(state: State, now: Instant) -> list[Asked]:
         if not deletion.drain or name not in state.nodes:
             continue
         for pod in state.snapshot.pods_on(name):
-            movable = not is_daemon_set_pod(pod) and not is_mirror_pod(pod)
-            if movable and pod.metadata.deletion_timestamp is None:
+            of_node = is_daemon_set_pod(pod) or is_mirror_pod(pod) or is_static_pod(pod)
+            if not of_node and pod.metadata.deletion_timestamp is None:
                 found.append(Asked(without_node(pod), "drain"))
     return sorted(found, key=lambda asked: (asked.pod.metadata.namespace, asked.pod.metadata.name))
 
