@@ -31,6 +31,20 @@ def test_all_nodes_that_are_lacking_are_bought_at_once():
     assert conditions(held, "gang")["Provisioned"] == ("True", "CapacityIsProvisioned")
 
 
+def test_what_lacks_nodes_is_answered_in_the_turn_of_pods():
+    """In a request's turn nobody looks at the pods, so the answer of before stands."""
+    held = world(
+        requests=[request("gang", ("big", 3), kind=ATOMIC)],
+        templates=TEMPLATES,
+        pods=pods("p", 2, cpu="400"),
+        demand_sources=("pending", "intents"),
+    )
+    held.tick()
+    assert [(one.missing, one.refused) for one in held.commands[0].answers] == [(2, 2)]
+    held.tick(at=seconds(10))
+    assert held.commands[0].answers is None
+
+
 def test_a_request_that_is_due_is_accepted_in_the_turn_of_pods():
     """As upstream, it is accepted and its wait doubles, though only the pods are tried in that tick."""
     tried = provisioned(seconds(61), "False", "CapacityIsNotFound")

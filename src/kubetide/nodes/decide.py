@@ -249,6 +249,7 @@ def _placed(state: State, tick: Tick, now: Instant) -> Commands:
         return Commands(next_step="place")
     events = note_degradation(state, tick, now)
     commands = plan_scale_up(state, tick, now)
-    # Where groups are still to be asked nobody knows yet what is missing.
-    answers = None if commands.next_step == "pack" else board_answers(state, tick)
+    # Where groups are still to be asked, or only about a request, nobody knows now what is missing.
+    is_unknown = commands.next_step == "pack" or (tick.requests is not None and tick.requests.serving)
+    answers = None if is_unknown else board_answers(state, tick)
     return replace(commands, events=(*events, *commands.events), answers=answers)
