@@ -98,10 +98,10 @@ def test_what_no_group_takes_is_said():
     running = pod("web-0", cpu="1", node="n1"), pod("other", cpu="3", node="n1")
     full = world_of(*running, maximum=1)
     assert not full.increases(replacements=(larger("web-0"),))
-    assert full.waits["uid-web-0"] == "no node group takes it: 1 max node group size reached"
+    assert full.waits["uid-web-0"] == "no node group takes it now: 1 max node group size reached"
     huge = world_of(*running)
     assert not huge.increases(replacements=(larger("web-0", "64"),))
-    assert huge.waits["uid-web-0"] == "no node group takes it: 1 Insufficient cpu"
+    assert huge.waits["uid-web-0"] == "no node group takes it now: 1 Insufficient cpu"
 
 
 def test_a_daemon_sets_pod_may_run_on_its_node_only():

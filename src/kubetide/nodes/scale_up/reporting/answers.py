@@ -19,16 +19,11 @@ from kubetide.objects.meta import Key, key_of
 from kubetide.plan.board import Capacity, Workload
 from kubetide.units.time import Instant
 
-_TOO_NEW = "its pods are too new to be looked at"
-
 
 class _Lack(NamedTuple):
-    """A pod that no present node accepts.
+    """A pod that no present node accepts: when a node for it is expected, if that is known, and what it waits for.
 
-    Attributes:
-        expected: When a node for it is expected; None where nobody knows, or none comes.
-        detail: What it waits for, or why no node comes.
-        is_refused: Whether no node group takes it now.
+    Where ``is_refused``, no node group takes it now, and ``detail`` is what the groups say.
     """
 
     pod: Key
@@ -38,26 +33,28 @@ class _Lack(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The detail, for a single pod."""
-        return f"no node group takes it: {self.detail}" if self.is_refused else self.detail
+        """What the pod waits for."""
+        return f"no node group takes it now: {self.detail}" if self.is_refused else self.detail
 
 
 def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
     """Return one answer per workload with pods that no present node accepts, in order of workload.
 
-    None without the demand source ``intents``: the loops then know nothing of each other, as upstream's.
+    None without the demand source ``intents``: the loops then know nothing of each other's replicas, as upstream's.
     Pods that fit on nodes that are there already are not missing. For pods that wait for nodes on
     their way the expected time is that of the request plus the longest joining seen of the group;
     None when no joining was ever seen, or when no group would take the pods.
     """
     if "intents" not in state.settings.demand_sources:
         return ()
-    demand = tick.demand
     found: dict[Workload, Capacity] = {}
     for lack in _lacks(state, tick):
-        workload = demand.workloads.get(lack.pod)
-        if workload is not None and demand.virtual.get(lack.pod) != REPLACEMENTS:
-            found[workload] = _with(found.get(workload), workload, lack)
+        workload = tick.demand.workloads.get(lack.pod)
+        if workload is None or tick.demand.virtual.get(lack.pod) == REPLACEMENTS:
+            continue
+        one = Capacity(workload, 1, lack.expected, lack.detail, int(lack.is_refused))
+        known = found.get(workload)
+        found[workload] = one if known is None else _together(known, one)
     return tuple(found[workload] for workload in sorted(found))
 
 
@@ -95,26 +92,26 @@ def _lacks(state: State, tick: Tick) -> Iterator[_Lack]:
         if group is not None:
             expected = expected_arrival(state.memory, group)
             yield _Lack(key_of(pod), expected, f"nodes of group {group} are on their way")
-    bought, refusals, too_new = _bought(tick), _refusals(state, tick), set(map(key_of, demand.too_new))
-    for pod in (*demand.pods, *demand.too_new):
+    bought, refusals = _bought(tick), _refusals(state, tick)
+    for pod in demand.pods:
         key = key_of(pod)
         if key in bought:
             yield _Lack(key, None, f"group {bought[key]} is asked for nodes")
         elif key in refusals:
             yield _Lack(key, None, refusals[key], is_refused=True)
         else:
-            yield _Lack(key, None, _TOO_NEW if key in too_new else f"nothing is bought: {tick.result}")
+            yield _Lack(key, None, f"nothing is bought: {tick.result}")
+    for pod in demand.too_new:
+        yield _Lack(key_of(pod), None, "too new to be looked at")
 
 
-def _with(known: Capacity | None, workload: Workload, lack: _Lack) -> Capacity:
-    """Count one more missing replica; the latest time holds, none once one is unknown, and the first refusal's detail."""
-    if known is None:
-        return Capacity(workload, 1, lack.expected, lack.detail, int(lack.is_refused))
-    expected = None
-    if known.expected is not None and lack.expected is not None:
-        expected = max(known.expected, lack.expected)
-    detail = lack.detail if lack.is_refused and not known.refused else known.detail
-    return Capacity(workload, known.missing + 1, expected, detail, known.refused + lack.is_refused)
+def _together(known: Capacity, one: Capacity) -> Capacity:
+    """Return both: the latest time, none once one is unknown, and the first refusal's detail."""
+    latest = None
+    if known.expected is not None and one.expected is not None:
+        latest = max(known.expected, one.expected)
+    detail = one.detail if one.refused and not known.refused else known.detail
+    return Capacity(known.workload, known.missing + 1, latest, detail, known.refused + one.refused)
 
 
 def _refusals(state: State, tick: Tick) -> dict[Key, str]:
