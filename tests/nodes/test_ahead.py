@@ -29,6 +29,28 @@ def test_nodes_are_foreseen_only_for_more_pods_than_there_are():
         assert [one.text.partition("if ")[2].partition(",")[0] for one in found] == said
 
 
+def test_replicas_that_no_group_takes_are_foreseen_with_the_reason():
+    """Those to come, too: who reads the plan can raise a maximum in time."""
+    web = Workload("default", "Deployment", "web")
+    world = World(
+        pods=pods("web", 2, node="n1", cpu="1200m"),
+        replica_sets=[replica_set("web", 2, of="web", cpu="1200m")],
+        groups=[group("g", maximum=1, nodes=["n1"])],
+        nodes=[node("n1")],
+        settings={"demand_sources": ("pending", "intents")},
+        intents=(Intent(web, 4, after(START, minutes(1)), "schedules"),),
+    )
+    world.tick()
+    found = [one for one in foreseen(world.state, START) if "no node group" in one.text]
+    assert [(one.subject, one.text, one.why) for one in found] == [
+        (
+            "Deployment default/web",
+            "no node group takes 1 replica of it, there or to come",
+            "1 max node group size reached",
+        )
+    ]
+
+
 class Counted(dict):
     """Counts how often all items are gone through."""
 

@@ -1,4 +1,4 @@
-"""What is expected of nodes: when they are asked for and for whom, when they join, and when they may be removed."""
+"""What is expected of nodes: when they are asked for and for whom, for whom none comes, when they join, and when they may be removed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from kubetide.nodes.records.export import with_own_memory
 from kubetide.nodes.registry.arrivals import expected_arrival, longest_join_text
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.scale_up.pending.demand import existing_pods, expected_boot, is_asked_for, lead_of
+from kubetide.nodes.scale_up.reporting.answers import board_answers
 from kubetide.nodes.state import State
+from kubetide.units.lists import counted
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
 
 
 def foreseen(state: State, now: Instant) -> list[Coming]:
     """Return what the loop expects, in no order."""
-    return [*_orders(state, now), *_joins(state, now), *_leavers(state, now)]
+    return [*_orders(state, now), *_refused(state, now), *_joins(state, now), *_leavers(state, now)]
 
 
 def _orders(state: State, now: Instant) -> list[Coming]:
@@ -35,6 +37,20 @@ def _orders(state: State, now: Instant) -> list[Coming]:
         found.append(
             Coming(at, subject, text, f"{intent.source}: {intent.why}" if intent.why else intent.source)
         )
+    return found
+
+
+def _refused(state: State, now: Instant) -> list[Coming]:
+    """Return the replicas, there or to come, that no node group took in the last tick."""
+    if state.tick is None:
+        return []
+    found = []
+    for answer in board_answers(state, state.tick):
+        if answer.refused:
+            workload = answer.workload
+            subject = f"{workload.kind} {workload.namespace}/{workload.name}"
+            text = f"no node group takes {counted(answer.refused, 'replica')} of it, there or to come"
+            found.append(Coming(now, subject, text, answer.detail))
     return found
 
 
