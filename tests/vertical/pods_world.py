@@ -96,7 +96,15 @@ class World:
         )
         safe = guarded_cluster(self.cluster, guard) if guard else self.cluster
         self.caches = Caches(safe, clock)
-        self.updater = UpdaterController(safe, clock, self.recorder, Settings(**settings), caches=self.caches)
+        self.warnings = []
+        self.updater = UpdaterController(
+            safe,
+            clock,
+            self.recorder,
+            Settings(**settings),
+            caches=self.caches,
+            warn=self.warnings.append,
+        )
 
     async def build(self, replicas=2, *, mode="Recreate", node_cpu="4", lease=True, **spec):
         """Make a Deployment with its pods on one node, and a VPA with a recommendation of it."""

@@ -96,6 +96,31 @@ def test_nothing_is_done_without_the_admission_controllers_lease():
     assert [reason.code for reason in result.reasons] == ["AdmissionStatusMissing"]
 
 
+def test_a_lease_that_stays_away_is_told_once():
+    """Not in the first loop, as the admission controller may begin later; and anew after it was there."""
+
+    async def story(world):
+        await world.build(2, mode="InPlaceOrRecreate", lease=False)
+        async with world.running(lease=False):
+            told = []
+            for lease, lasting in ((False, 1.5), (False, 3), (True, 1), (False, 4)):
+                if lease:
+                    await world.renew_lease(create=True)
+                await world.clock.sleep(minutes(lasting))
+                told.append(list(world.warnings))
+            return told
+
+    first, missing, back, stale = play(story)
+    assert (first, missing, back) == ([], missing[:1], missing)
+    assert missing[0].startswith(
+        "updater: the admission controller has no lease, evicted pods would come back unchanged"
+    )
+    assert missing[0].endswith("start the admission controller (the loop admission, with --act)")
+    assert stale[0] == missing[0]
+    assert stale[1].startswith("updater: the admission controller's lease is too old")
+    assert len(stale) == 2
+
+
 def test_a_run_that_only_advises_changes_nothing():
     """Commands are decided and withheld: no pod is evicted, and no event reports one."""
 

@@ -20,6 +20,7 @@ from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.series import Steps
 from kubetide.vertical.updater.controller.act import Actor
 from kubetide.vertical.updater.controller.gather import Gatherer
+from kubetide.vertical.updater.controller.notices import LeaseNotice
 from kubetide.vertical.updater.core import (
     Dialogue,
     encode_commands,
@@ -81,6 +82,7 @@ class UpdaterController(BaseLoop):
         self._actor = Actor(cluster, clock, events, uid_of=self._uid_of)
         self._gatherer.pods.on_change(self._heard)
         self._board, self._warn, self._has_warned = board or Board(), warn, False
+        self._lease_notice = LeaseNotice(warn)
         self._boosted = True
         self._unboost_at, self._looked_at = Instant(0), Instant(0)
         self._tick, self._whole = 0, False
@@ -147,6 +149,7 @@ class UpdaterController(BaseLoop):
     async def tick(self) -> None:
         """Gather, decide, act and record once."""
         self.result = await self._play(boosts_only=False)
+        self._lease_notice.note(self.result)
         self._board.replacements = tuple(self.result.replacements)
 
     async def _play(self, *, boosts_only: bool) -> Result:
