@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.nodes.frozen import START, World, daemon_set, group, node, pod, pods, template
 from tests.nodes.learning import C5D, CATALOGUE, DEVICE, TYPE, of_type, sizes_with, template_for
 
@@ -12,6 +13,8 @@ from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.templates.build import all_templates
 from kubetide.nodes.templates.sizes import node_sizes
+from kubetide.objects.capacity import CapacityQuota
+from kubetide.objects.kinds import CAPACITY_QUOTAS
 from kubetide.objects.workload import DaemonSet
 from kubetide.plan.board import NodeSize
 from kubetide.ports.cloud import Offering
@@ -135,6 +138,32 @@ def test_what_new_nodes_have_left_is_reported_by_size():
     world = World(groups=groups, daemon_sets=(daemon_set("agent", cpu="300m", memory="1Gi"),))
     world.tick()
     assert node_sizes(world.state) == (NodeSize(1700, 3 << 30), NodeSize(7700, 31 << 30))
+
+
+QUOTA = msgspec.convert(
+    {"metadata": {"name": "small"}, "spec": {"limits": {"resources": {"cpu": "4"}}}}, CapacityQuota
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "quotas"),
+    [
+        ({"cores_total": "0:4"}, ()),
+        ({"memory_total": "0:16"}, ()),
+        ({"capacity_quotas_enabled": True}, (QUOTA,)),
+    ],
+    ids=["cores", "memory", "quota"],
+)
+def test_nodes_that_no_limit_of_the_cluster_allows_are_of_no_size(limits, quotas):
+    """A group whose first node would pass a limit never has one; where it has some, their size counts."""
+    small, large = group("a", made=CATALOGUE), group("b", made=template(cpu="8", memory="32Gi"))
+    world = World(groups=[small, large], settings=limits)
+    world.tick()
+    for quota in quotas:
+        world.state.capacity.put(quota, CAPACITY_QUOTAS)
+    assert node_sizes(world.state) == (NodeSize(2000, 4 << 30),)
+    world.state.groups["b"] = replace(world.state.groups["b"], target_size=1)
+    assert NodeSize(8000, 32 << 30) in node_sizes(world.state)
 
 
 @pytest.mark.parametrize(
