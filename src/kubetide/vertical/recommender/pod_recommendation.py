@@ -1,4 +1,4 @@
-"""A pod in, its recommendation out: the answer to whoever asks about one pod, which need not exist yet.
+"""The recommendation for one pod that somebody asks about, which need not exist yet.
 
 Source: the synchronous interface that the design of the Vertical Pod Autoscaler asks of its recommender.
 """
