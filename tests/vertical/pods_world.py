@@ -20,6 +20,7 @@ from kubetide.objects.kinds import (
     REPLICA_SETS,
     VPAS,
 )
+from kubetide.plan.board import Board
 from kubetide.ports.errors import NotFound
 from kubetide.runtime.guard import guarded_cluster
 from kubetide.runtime.timing.clock import run_virtual
@@ -96,13 +97,14 @@ class World:
         )
         safe = guarded_cluster(self.cluster, guard) if guard else self.cluster
         self.caches = Caches(safe, clock)
-        self.warnings = []
+        self.warnings, self.board = [], Board()
         self.updater = UpdaterController(
             safe,
             clock,
             self.recorder,
             Settings(**settings),
             caches=self.caches,
+            board=self.board,
             warn=self.warnings.append,
         )
 

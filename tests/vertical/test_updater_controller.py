@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
-from tests.vertical.pods_world import play
+from tests.vertical.pods_world import play, recommendation
 
 from kubetide.explain.records import Record
 from kubetide.objects.pod import pod_condition
@@ -12,6 +14,16 @@ from kubetide.units.time import minutes, seconds
 from kubetide.vertical.annotations import boost_annotation
 from kubetide.vertical.gates import FeatureGates
 from kubetide.vertical.updater.core import UpdaterCore
+
+
+def decided_again(records):
+    """Return the core that decided these records again, each to the same bytes."""
+    core = UpdaterCore()
+    for record in records:
+        core.apply(bytes(record.state), full=record.full)
+        assert core.decide(record.now) == bytes(record.commands)
+        assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
+    return core
 
 
 def test_pods_outside_of_the_bounds_are_evicted_one_at_a_time():
@@ -136,6 +148,35 @@ def test_a_run_that_only_advises_changes_nothing():
     assert "Queued" in {reason.code for reason in result.reasons}
 
 
+def test_advice_goes_on_from_advice():
+    """Statuses and the lease that this process would write if it acted stand in for those that nobody writes."""
+
+    async def story(world):
+        status = {
+            "recommendation": {"containerRecommendations": [recommendation("900m", lower="800m", upper="1")]}
+        }
+        world.board.advises_admission = True
+        await world.build(2, lease=False)
+        said = []
+        async with world.running(lease=False):
+            for advised in ({}, {("default", "web"): json.dumps(status).encode()}, {}):
+                world.board.advised_statuses = advised
+                await world.clock.sleep(minutes(1.5))
+                said.append(
+                    {one.fields["detail"] for one in world.updater.result.reasons if one.code == "Queued"}
+                )
+        assert await world.events() == []
+        return said, world.recorder.lines
+
+    (stored, advised, again), lines = play(story, Advice())
+    assert all("main cpu from 100m to 500m" in detail for detail in stored)
+    assert all("main cpu from 100m to 900m" in detail for detail in advised)
+    assert stored
+    assert advised
+    assert again == stored
+    decided_again([msgspec.json.decode(line, type=Record) for line in lines])
+
+
 def test_a_start_up_boost_ends_when_its_time_is_up():
     """The annotation is removed between two loops, about when the pod has been ready for its boost's time."""
     original = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
@@ -169,11 +210,7 @@ def test_records_are_decided_again_to_the_same_bytes():
             return world.recorder.lines, world.updater.state.dump()
 
     lines, final = play(story, eviction_tolerance=1.0)
-    core = UpdaterCore()
     records = [msgspec.json.decode(line, type=Record) for line in lines]
     assert {record.phase for record in records} > {0}
-    for record in records:
-        core.apply(bytes(record.state), full=record.full)
-        assert core.decide(record.now) == bytes(record.commands)
-        assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
+    core = decided_again(records)
     assert core.state.memory == final.memory

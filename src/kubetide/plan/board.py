@@ -107,6 +107,10 @@ class Board:
         """Whether somebody reads ``new_pods``; they are not worked out else."""
         self.new_pods: RequestsByController = {}
         """What a VPA gives to new pods, by whoever changes them in this process; a new mapping where any of it changes."""
+        self.advised_statuses: Mapping[Key, bytes] = {}
+        """By VPA, encoded: what the recommender of this process would write if it acted; empty where it writes."""
+        self.advises_admission = False
+        """Whether the admission controller of this process only advises: its lease, which others look for, is not written."""
         self.replacements: tuple[Replacement, ...] = ()
         """By whoever evicts pods in this process, the most urgent first."""
         self.answers_replacements = False

@@ -20,6 +20,7 @@ from kubetide.objects.kinds import (
     VPA_CHECKPOINTS,
     VPAS,
 )
+from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError, NoSeries, Withheld
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.runtime.timing.clock import run_virtual
@@ -99,7 +100,7 @@ class Advising:
 class World:
     def __init__(self, clock, *, acts=True, **settings):
         self.clock, self.recorder = clock, MemoryRecorder()
-        self.external = None
+        self.external, self.board = None, Board()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(clock)
         self.acts, self.settings = acts, Settings(**settings)
@@ -116,6 +117,7 @@ class World:
             self.recorder,
             self.settings,
             caches=self.caches,
+            board=self.board,
             history=self.history,
             external=self.external or NoExternal(),
             warn=self.warnings.append,

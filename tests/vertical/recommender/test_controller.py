@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from tests.vertical.custom_kinds import SCALE, TABS, WHERE, definition
@@ -54,6 +56,23 @@ def test_advice_writes_nothing():
         assert world.controller.state.pod_count(one) == 1
 
     story(main, acts=False)
+
+
+@pytest.mark.parametrize("acts", [False, True])
+def test_statuses_that_are_not_written_are_announced(acts):
+    """The updater of the same process goes on from advice; what is written it reads itself."""
+
+    async def main(world):
+        await world.begin()
+        await world.run_for(minutes(2.5))
+        announced = {key: json.loads(status) for key, status in world.board.advised_statuses.items()}
+        if acts:
+            assert announced == {}
+        else:
+            [container] = announced["default", "web"]["recommendation"]["containerRecommendations"]
+            assert (container["containerName"], container["target"]["cpu"]) == ("app", "442m")
+
+    story(main, acts=acts)
 
 
 def test_a_restart_goes_on_from_checkpoints():

@@ -18,6 +18,8 @@ from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 
 
 def _make(parts: Parts, settings: Settings) -> AdmissionController:
+    if parts.advises and parts.board is not None:
+        parts.board.advises_admission = True
     return AdmissionController(
         parts.cluster,
         parts.clock,

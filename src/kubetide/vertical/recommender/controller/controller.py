@@ -87,7 +87,7 @@ class RecommenderController(BaseLoop):
 
         Args:
             caches: Shared with other loops; the process updates them.
-            board: Where the node loop says what new nodes have left.
+            board: Where the node loop says what new nodes have left, and statuses are announced that are not written.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
             external: Where usage comes from, in place of ``metrics``, if the settings say so.
             warn: Takes a sentence that a person must see.
@@ -123,6 +123,7 @@ class RecommenderController(BaseLoop):
         if settings.leave_to_hpa:
             hpas = caches.of(HPAS, keep=hpa_view, namespace=home)
             self._optional = (*self._optional, hpas)
+        self._board = board
         if not settings.fit_node_groups:
             board = None
         if board is not None:
@@ -226,10 +227,17 @@ class RecommenderController(BaseLoop):
         deletes = not any(one.unread for one in self._caches.all)
         self.outcomes = await self._actor.carry_out(commands, contents, self.steps, deletes=deletes)
         self._notices.of_writes(self.outcomes)
+        self._announce_advice()
         self.result = absorb(self._state, commands, self.outcomes, now)
         self.first_recommended = self._created(without)
         self.steps.done("GarbageCollect")
         self._record(now, gathered, commands, full=full)
+
+    def _announce_advice(self) -> None:
+        """Put on the board what would be written if nothing was, so that the next loop can go on from it."""
+        if self._board is not None:
+            statuses = self.commands.statuses if self.outcomes.withheld else ()
+            self._board.advised_statuses = {(one.namespace, one.name): bytes(one.status) for one in statuses}
 
     def _without_recommendation(self, commands: Commands) -> list[Key]:
         """Return the VPAs whose status is to be written and had no recommendation."""

@@ -77,11 +77,11 @@ class UpdaterController(BaseLoop):
         self._clock, self._recorder = clock, recorder
         self._state = State(settings)
         self._remote = as_remote(cluster) is not None
-        self._gatherer = Gatherer(cluster, clock, caches, settings, holds=self._holds)
+        self._board, self._warn, self._has_warned = board or Board(), warn, False
+        self._gatherer = Gatherer(cluster, clock, caches, settings, holds=self._holds, board=self._board)
         events = EventWriter(cluster, clock, COMPONENT)
         self._actor = Actor(cluster, clock, events, uid_of=self._uid_of)
         self._gatherer.pods.on_change(self._heard)
-        self._board, self._warn, self._has_warned = board or Board(), warn, False
         self._lease_notice = LeaseNotice(warn)
         self._boosted = True
         self._unboost_at, self._looked_at = Instant(0), Instant(0)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from kubetide.objects.kinds import (
     LEASES,
@@ -14,9 +17,13 @@ from kubetide.objects.kinds import (
     VPAS,
     Kind,
 )
+from kubetide.objects.meta import Key
+from kubetide.objects.vpa import VerticalPodAutoscaler, VpaStatus
+from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
+from kubetide.units.time import format_rfc3339
 from kubetide.vertical.controller.lease import lease_namespace
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
 from kubetide.vertical.updater.decision import LateChange
@@ -25,6 +32,8 @@ from kubetide.vertical.updater.slimming import slim_pod
 from kubetide.vertical.updater.state import Delta, LeaseView, State
 from kubetide.vertical.workloads import WorkloadKey, WorkloadView, view_of
 from kubetide.watching import Caches, Informer
+
+_STATUS: Final = msgspec.json.Decoder(VpaStatus)
 
 
 class Gatherer:
@@ -38,7 +47,11 @@ class Gatherer:
         settings: Settings,
         *,
         holds: Callable[[Informer[Any]], Sequence[str]],
+        board: Board,
     ) -> None:
+        self._board = board
+        self._advised: Mapping[Key, bytes] = {}
+        """The statuses that stand in for those that are stored."""
         self._cluster, self._clock, self._settings = cluster, clock, settings
         self._holds = holds
         home = settings.vpa_object_namespace
@@ -71,7 +84,7 @@ class Gatherer:
         boosts_only: bool = False,
     ) -> Delta:
         """Return what has changed, with the late changes and what the board says; nothing but this reads the caches."""
-        pods, vpas = self._pod_feed.drain(), self._vpa_feed.drain()
+        pods, vpas = self._pod_feed.drain(), self._with_advice(self._vpa_feed.drain())
         ranges = self._range_feed.drain()
         workloads, gone = self._drain_workloads()
         known = dict(state.vpas) | {key: vpa for key, vpa in vpas.items() if vpa is not None}
@@ -98,6 +111,19 @@ class Gatherer:
             replacement_waits=replacement_waits,
         )
 
+    def _with_advice(
+        self, changed: Mapping[Key, VerticalPodAutoscaler | None]
+    ) -> dict[Key, VerticalPodAutoscaler | None]:
+        """Return the changed VPAs with the statuses that the recommender of this process would write if it acted."""
+        found, before, advised = dict(changed), self._advised, self._board.advised_statuses
+        self._advised = advised
+        for key in sorted({*before, *advised}):
+            vpa, status = self._vpas.objects.get(key), advised.get(key)
+            if vpa is None or (status == before.get(key) and key not in changed):
+                continue
+            found[key] = vpa if status is None else replace(vpa, status=_STATUS.decode(status))
+        return found
+
     def _drain_workloads(self) -> tuple[list[WorkloadView], list[WorkloadKey]]:
         found: list[WorkloadView] = []
         gone: list[WorkloadKey] = []
@@ -114,6 +140,9 @@ class Gatherer:
         settings = self._settings
         if not settings.use_admission_controller_status:
             return None, ""
+        if self._board.advises_admission:
+            # It would renew its lease if it acted.
+            return LeaseView(renewed=format_rfc3339(self._clock.now())), ""
         name = settings.admission_controller_status_lease_name
         home = lease_namespace(settings.admission_controller_status_lease_namespace)
         try:
