@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from kubetide.cli.common.completing import complete_kind, complete_object, names_known
+from kubetide.cli.common.dashboard import Dashboard, answer_of, run_option
 from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.structured import TABLE, WIDE, output_option
@@ -17,6 +18,7 @@ from kubetide.units.lists import listed
 
 if TYPE_CHECKING:
     from kubetide.simulate.answers.when import Moment
+    from kubetide.simulate.answers.why import Answer
 
 _NAMED = 10
 """Names that are offered where none was given."""
@@ -32,16 +34,16 @@ _NAMED = 10
     is_flag=True,
     help="For a pod: the verdict of each node, and the smallest change that would let the pod in.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("kubetide-out"),
-    show_default=True,
-    help="Folder that the run writes to.",
-)
+@run_option()
 @output_option(wide="all that was decided before, each with its reasons")
 def command(
-    kind: str, name: str | None, namespace: str, at: str | None, nodes: bool, out: Path, output: str
+    kind: str,
+    name: str | None,
+    namespace: str,
+    at: str | None,
+    nodes: bool,
+    out: Path | Dashboard,
+    output: str,
 ) -> None:
     """Explain why a pod waits, an HPA has its number of replicas, a node stays or goes, a node group cannot grow.
 
@@ -51,7 +53,8 @@ def command(
     (of a pod, by a VPA), schedule, or what another package's loop explains; deploy, sts or rs for the HPA, time
     table or VPA that scales it. KIND/NAME is one word for both.
 
-    Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
+    Reads the decision records of a run, also of a `kubetide up` that is running, and decides again. With the address of
+    a dashboard as --out it asks that, such as the one beside `kubetide run` on a cluster.
     For a pending pod: each node group's first rule that rejects it, with the numbers on both sides,
     where the group's template comes from, and the smallest change that would help. With --nodes the
     same for each existing node.
@@ -65,16 +68,18 @@ def command(
       kubetide explain deploy storefront
       kubetide explain no/general-7xcr6 -o json
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
+      kubetide explain hpa web --out 'http://127.0.0.1:8080/?token=...'
     """  # noqa: D301  click marks paragraphs with the character, not with two
     keep_numpy_single_threaded()
     from kubetide.cli.common.kinds import WORKLOADS, kind_of
-    from kubetide.cli.common.structured import structured
     from kubetide.simulate.answers.when import start_of_records
-    from kubetide.simulate.answers.why import answer_about, answer_text, kinds_of, views_of
+    from kubetide.simulate.answers.why import answer_about, kinds_of, views_of
 
-    records = out if (out / "records").is_dir() else None
+    folder = None if isinstance(out, Dashboard) else out
+    records = folder if folder is not None and (folder / "records").is_dir() else None
     if name is None:
-        start_of_records(out)
+        if folder is not None:
+            start_of_records(folder)
         kind, slash, name = kind.partition("/")
         if not slash:
             kind_of(kind, kinds_of(records))
@@ -93,16 +98,24 @@ def command(
                 f"{stated}/{name} names another namespace than --namespace {namespace}; state one"
             )
         namespace = stated
+    view = "nodes" if nodes else ""
+    if isinstance(out, Dashboard):
+        _echo(answer_of(out, kind, f"{namespace}/{name}" if namespaced else name, at=at, view=view), output)
+        return
     moment = moment_at(at, out)
     if kind in WORKLOADS.values():
         kind, namespace, name = _scaler(out, f"{kind}/{namespace}/{name}", moment)
-    view = "nodes" if nodes else ""
     if view and view not in views_of(kind, records):
         raise click.UsageError(f"--nodes is about pods; leave it out, or ask about a pod and not a {kind}")
     answer = answer_about(out, kind, name, namespace=namespace, at=moment, view=view, whole=output != TABLE)
-    click.echo(
-        answer_text(answer, whole=output == WIDE) if output in (TABLE, WIDE) else structured(answer, output)
-    )
+    _echo(answer, output)
+
+
+def _echo(answer: Answer, form: str) -> None:
+    from kubetide.cli.common.structured import structured
+    from kubetide.simulate.answers.why import answer_text
+
+    click.echo(answer_text(answer, whole=form == WIDE) if form in (TABLE, WIDE) else structured(answer, form))
 
 
 _POD_NAMES: Final = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.common.dashboard import Dashboard, plan_of, run_option
 from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.structured import TABLE, output_option, structured
@@ -15,14 +16,8 @@ from kubetide.cli.common.structured import TABLE, output_option, structured
 @click.option("--ahead", default="1h", show_default=True, metavar="DURATION", help="How far to look ahead.")
 @at_option()
 @output_option()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("kubetide-out"),
-    show_default=True,
-    help="Folder that the run writes to.",
-)
-def command(ahead: str, at: str | None, output: str, out: Path) -> None:
+@run_option()
+def command(ahead: str, at: str | None, output: str, out: Path | Dashboard) -> None:
     """Show coming events: changes of time tables, forecast load, requested nodes, and their reasons.
 
     Reads the decision records of a run, also of a running one.
@@ -42,5 +37,8 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
         raise click.BadParameter(f"{ahead!r} is not a duration such as 90m", param_hint="--ahead") from error
     if length <= 0:
         raise click.BadParameter(f"{ahead!r} is not above 0", param_hint="--ahead")
-    found = plan_ahead(out, length, moment_at(at, out))
+    if isinstance(out, Dashboard):
+        found = plan_of(out, ahead, at)
+    else:
+        found = plan_ahead(out, length, moment_at(at, out))
     click.echo(plan_text(found, length) if output == TABLE else structured(found, output))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubetide.cli.common.dashboard import Dashboard, run_option
+from kubetide.cli.common.dashboard import status_of as dashboard_status
 from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.offered_commands import commands_with_folder
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from kubetide.loop import Cell, Table
     from kubetide.ports.clock import Clock
     from kubetide.simulate.answers.status import Status
-    from kubetide.simulate.answers.when import Moment
 
 _MOST_ROWS = 20
 _WIDEST = 100
@@ -28,14 +29,8 @@ _SECONDS = 5
 @output_option(wide="all rows, and texts in full length")
 @at_option()
 @click.option("--watch", "-w", is_flag=True, help=f"Refresh it every {_SECONDS} seconds, until Ctrl-C.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("kubetide-out"),
-    show_default=True,
-    help="Folder that the run writes to.",
-)
-def command(output: str, at: str | None, watch: bool, out: Path) -> None:
+@run_option()
+def command(output: str, at: str | None, watch: bool, out: Path | Dashboard) -> None:
     """Show loops, node groups, HPAs, what waits, is blocked or has a problem, and the last decisions on one page.
 
     Reads the decision records of a run, also of a running one, and shows the state at their end, or --at a time.
@@ -48,11 +43,10 @@ def command(output: str, at: str | None, watch: bool, out: Path) -> None:
       kubetide status --watch
     """  # noqa: D301  click marks paragraphs with the character, not with two
     keep_numpy_single_threaded()
-    moment = moment_at(at, out)
-    if watch and moment is not None:
+    if watch and at is not None:
         raise click.UsageError("--watch shows the end of the records; leave out --at")
     if not watch:
-        click.echo(_page(out, output, moment))
+        click.echo(_page(out, output, at))
         return
     from kubetide.runtime.timing.clock import run_real
     from kubetide.units.time import seconds
@@ -67,13 +61,18 @@ def command(output: str, at: str | None, watch: bool, out: Path) -> None:
     run_real(main)
 
 
-def _page(out: Path, form: str, at: Moment | None = None) -> str:
+def _page(out: Path | Dashboard, form: str, at: str | None = None) -> str:
     from kubetide.simulate.answers.status import status_of
 
-    status, tables = status_of(out, at)
+    if isinstance(out, Dashboard):
+        status, tables = dashboard_status(out, at)
+    else:
+        status, tables = status_of(out, moment_at(at, out))
     if form not in (TABLE, WIDE):
         return structured(status, form)
     text = status_text(status, tables, whole=form == WIDE)
+    if isinstance(out, Dashboard):
+        return text
     return commands_with_folder(out, text, None if at is None else status.at)
 
 

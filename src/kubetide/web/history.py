@@ -20,7 +20,15 @@ from kubetide.simulate.answers.ahead import PlanAhead, plan_ahead
 from kubetide.simulate.answers.moments import Moments
 from kubetide.simulate.answers.status import Decision, Status, decision_of, status_of
 from kubetide.simulate.answers.when import Moment, read_moment
-from kubetide.simulate.answers.why import explain_object, explained_kinds, objects_of
+from kubetide.simulate.answers.why import (
+    Answer,
+    WhyError,
+    answer_about,
+    answer_text,
+    explained_kinds,
+    objects_of,
+    scalers_of,
+)
 from kubetide.simulate.outcome.marks import marks_of
 from kubetide.simulate.outcome.summary import Summary
 from kubetide.simulate.outcome.table import SummaryCells, summary_cells
@@ -35,6 +43,9 @@ BUCKETS: Final = 240
 
 _MOST_ANSWERS = 256
 """Kept at once."""
+
+_WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
+"""Kinds that are explained by what scales them."""
 
 
 class _Api(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
@@ -81,11 +92,16 @@ class Outcome(_Api, frozen=True, kw_only=True):
 
 
 class Explanation(_Api, frozen=True, kw_only=True):
-    """The explanation of an object: the lines of ``kubetide explain``."""
+    """The explanation of an object: the lines of ``kubetide explain``.
+
+    Attributes:
+        answer: The same as data, with all that was decided before; where that was asked for.
+    """
 
     kind: str
     name: str
     lines: tuple[str, ...]
+    answer: Answer | msgspec.UnsetType = msgspec.UNSET
 
 
 class History:
@@ -152,22 +168,36 @@ class History:
         """Return the names of all explainable objects at a time, by kind."""
         return self._cached(("objects", at), lambda: objects_of(self._moments, self._moment(at)))
 
-    def explain(self, kind: str, name: str, at: str, view: str) -> Explanation:
-        """Return the explanation of an object. Raises WhyError for an unknown one."""
-        namespace, slash, own = name.rpartition("/")
+    def explain(self, kind: str, name: str, at: str, view: str, *, whole: bool = False) -> Explanation:
+        """Return the explanation of an object, of a workload that of what scales it; ``whole``: with it as data.
 
-        def answer() -> Explanation:
-            text = explain_object(
+        Raises WhyError for an unknown one.
+        """
+
+        def explanation() -> Explanation:
+            moment = self._moment(at)
+            of, subject = self._scaler(kind, name, moment) if kind in _WORKLOADS else (kind, name)
+            namespace, _, own = subject.rpartition("/")
+            answer = answer_about(
                 self._moments,
-                kind,
-                own if slash else name,
+                of,
+                own,
                 namespace=namespace or "default",
-                at=self._moment(at),
+                at=moment,
                 view=view,
+                whole=whole,
             )
-            return Explanation(kind=kind, name=name, lines=tuple(text.splitlines()))
+            lines = tuple(answer_text(answer).splitlines())
+            return Explanation(kind=kind, name=name, lines=lines, answer=answer if whole else msgspec.UNSET)
 
-        return self._cached(("explain", kind, name, at, view), answer)
+        return self._cached(("explain", kind, name, at, view, whole), explanation)
+
+    def _scaler(self, kind: str, name: str, at: Moment | None) -> tuple[str, str]:
+        """Return kind and name of what scales a workload. Raises WhyError where nothing does."""
+        found = scalers_of(self._moments, f"{kind}/{name}", at)
+        if not found:
+            raise WhyError(f"nothing scales {kind} {name}; ask about one of its pods")
+        return found[0]
 
     def ahead(self, at: str, ahead: str) -> PlanAhead:
         """Return the coming events from a time on, within a duration: ``kubetide plan``. Raises ValueError for no duration."""

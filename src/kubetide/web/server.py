@@ -101,7 +101,11 @@ ROUTES: Final = (
         "explain",
         "Why an object is as it is; a namespace stands before the name, with a slash",
         Explanation,
-        (_AT, Parameter("view", "another answer about the same object")),
+        (
+            _AT,
+            Parameter("view", "another answer about the same object"),
+            Parameter("whole", "1: also as data, with all that was decided before", is_number=True),
+        ),
     ),
     Route(
         f"{API}/events",
@@ -243,7 +247,8 @@ class Dashboard:
     async def _explain(self, request: web.Request) -> web.Response:
         kind, name = request.match_info["kind"], request.match_info["name"]
         at, view = request.query.get("at", ""), request.query.get("view", "")
-        return _json(await self._ask(lambda: self._known.explain(kind, name, at, view)))
+        whole = request.query.get("whole", "") == "1"
+        return _json(await self._ask(lambda: self._known.explain(kind, name, at, view, whole=whole)))
 
     async def _openapi(self, _request: web.Request) -> web.Response:
         return _json(self._documented)

@@ -68,5 +68,8 @@ class WithSettings(click.Command):
 
 
 def _folder(ctx: click.Context) -> Path | None:
-    folder = Path(ctx.params.get("out") or FOLDER)
+    folder = ctx.params.get("out") or FOLDER
+    if not isinstance(folder, str | Path):
+        return None  # a dashboard, which is not asked at each TAB
+    folder = Path(folder)
     return folder if os.access(folder / "records", os.R_OK) else None
