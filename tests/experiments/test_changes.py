@@ -119,6 +119,10 @@ def test_patches_merge_add_and_delete(tmp_path):
         ("hpa/web.maxReplicas=3", "maxReplicas: belongs in spec: write spec.maxReplicas"),
         ("sts/web.spec.replicas=3", "no object of kind `sts` is in the manifests"),
         ("deploy/web.spec.template.spec.containers[x].image=y", "has no entry [x]; there are main"),
+        (
+            "hpa/web.spec.behavior.scaleUp.policies[0].value=4",
+            "spec.behavior.scaleUp.policies is not set, so it has no entry [0]; set the whole list",
+        ),
         ("deploy/web.spec.replicas.deep=3", "which has no field"),
         ("scheduler=fast", "is no profile of the scheduler"),
         ("expander", "write it as NAME=VALUE"),

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from tests.web.asking import ALL_DECISIONS, HEADERS, serving, write_records
 
+from kubetide.runtime.recording.folder import claimed
 from kubetide.runtime.recording.record_tail import RecordTail
 from kubetide.runtime.recording.record_writer import RecordWriter
 from kubetide.runtime.recording.records import RecordError, read_records
@@ -57,6 +58,14 @@ def growing(folder, out):
     writer.write(first)
     yield partial(writer.write, second)
     writer.close()
+
+
+def test_a_run_that_has_decided_nothing_yet_is_no_wrong_folder(tmp_path):
+    """While it warms up the page says what it waits for; of a folder without a run it says that there is none."""
+    with pytest.raises(RecordError, match="no records under"):
+        History(tmp_path).span()
+    with claimed(tmp_path), pytest.raises(RecordError, match="has begun, and no loop has decided yet"):
+        History(tmp_path).span()
 
 
 def test_growth_is_reported(folder, tmp_path):

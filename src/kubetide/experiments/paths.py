@@ -21,12 +21,16 @@ def set_at(value: dict[str, Any], path: str, new: Any) -> None:
 
     Raises: PathError.
     """
-    *parents, last = _parts(path)
+    parts = _parts(path)
+    *parents, last = (part for part, _ in parts)
     at: Any = value
     done = ""
-    for part in parents:
+    for part, (following, is_entry) in zip(parents, parts[1:], strict=True):
+        is_missing = isinstance(at, dict) and at.get(part) is None
         at = _member(at, part, done)
         done += _shown(part, first=not done)
+        if is_entry and is_missing:
+            raise PathError(f"{done} is not set, so it has no entry [{following}]; set the whole list")
     if isinstance(at, list):
         at[_index(at, last, done)] = new
     elif not isinstance(at, dict):
@@ -63,11 +67,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there are {', '.join(names[:20]) or 'none'}" + (" ..." if len(names) > 20 else "")
 
 
-def _parts(path: str) -> list[str]:
+def _parts(path: str) -> list[tuple[str, bool]]:
+    """Return the parts of a path, each with whether it stands in brackets."""
     found = list(_PART.finditer(path))
     if not found or "".join(one.group() for one in found) != path:
         raise PathError(f"`{path}` is not a path; write it as a.b[0].c")
-    return [one.group(1) or one.group(2) for one in found]
+    return [(one.group(1) or one.group(2), one.group(1) is None) for one in found]
 
 
 def _member(at: Any, part: str, done: str) -> Any:

@@ -140,6 +140,10 @@ class History:
 
     def span(self) -> Span:
         """Return the time span of the records."""
+        if is_running(self._folder) and not any((self._folder / "records").glob("*.jsonl")):
+            raise RecordError(
+                "The run has begun, and no loop has decided yet: this page shows it as soon as one has."
+            )
         self._follow()
         if self._first is None or self._last is None:
             raise RecordError(f"nothing is recorded under {self._folder} yet; try again in a moment")
