@@ -73,7 +73,7 @@ def to_replace(
 
 
 def _most_unavailable(daemon_set: DaemonSet, desired: int) -> int:
-    """Return how many nodes may be without an available pod. With ``maxSurge`` in its place as many are: there is no second pod."""
+    """Return how many nodes may be without an available pod; ``maxSurge`` counts likewise, as no second pod is made."""
     rolling = daemon_set.spec.update_strategy.rolling_update
     if rolling is None:
         return 1
