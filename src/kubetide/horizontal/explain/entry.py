@@ -66,6 +66,7 @@ EXPLAINING: Final = Explaining(
             alone=_alone,
             targets_alone=TargetsCore,
             why_not_changed=_why_not_changed,
+            left_out="a run that acts leaves out HPAs that another controller serves: kubetide handover lists them",
         ),
     ),
 )
