@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.vertical.custom_kinds import WHERE
 from tests.vertical.recommender.live import story
 
 from kubetide.objects.kinds import VPA_CHECKPOINTS
 from kubetide.ports.errors import Unavailable
 from kubetide.units.time import before, minutes, seconds
+from kubetide.vertical.recommender.controller.controller import NO_NODE_LOOP
 
 
 def test_usage_that_cannot_be_read_is_a_source_that_fails():
@@ -52,6 +54,19 @@ def test_checkpoints_that_cannot_be_loaded_are_named_once():
         assert said.endswith(". Usage is counted from now on")
 
     story(main)
+
+
+@pytest.mark.parametrize("has_node_loop", [False, True])
+def test_targets_that_are_to_fit_nodes_which_no_loop_knows(has_node_loop):
+    """Without the node loop in the same process the option changes nothing, and that is said once."""
+
+    async def main(world):
+        world.board.tells_sizes = has_node_loop
+        await world.begin()
+        await world.run_for(minutes(2.5))
+        assert world.warnings == ([] if has_node_loop else [NO_NODE_LOOP])
+
+    story(main, fit_node_groups=True)
 
 
 class Refusing:

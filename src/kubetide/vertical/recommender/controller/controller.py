@@ -53,6 +53,7 @@ from kubetide.vertical.series import Steps
 from kubetide.watching import Caches, Informer
 
 LOOP = "recommender"
+NO_NODE_LOOP = "recommender: --vpa-fit-node-groups needs the loop nodes in the same process; without it no target is lowered"
 
 
 class RecommenderController(BaseLoop):
@@ -215,6 +216,8 @@ class RecommenderController(BaseLoop):
         self._state.apply(delta)
         if self._fresh:
             self._notices.of_checkpoints(self._state.problems)
+            if self._state.settings.fit_node_groups and not (self._board and self._board.tells_sizes):
+                self._warn(NO_NODE_LOOP)
         self._fresh = False
         self._tick += 1
         full = self._recorder.wants_full(LOOP) or self._whole
