@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubetide.vertical.updater.decision import Result
-from kubetide.vertical.updater.reasons import VOCABULARY
+from kubetide.vertical.updater.reasons import LOOP_SUBJECT, VOCABULARY
 
 _IN_A_ROW: Final = 2
 """Loops before a word: the admission controller may begin a little later than the updater."""
@@ -27,5 +27,7 @@ class LeaseNotice:
             return
         self._in_vain += 1
         if self._in_vain == _IN_A_ROW:
-            why = "; ".join(map(VOCABULARY.text, result.reasons))
+            # Beside it may stand what late answers of the API server came to.
+            of_loop = (one for one in result.reasons if one.subject == LOOP_SUBJECT)
+            why = "; ".join(map(VOCABULARY.text, of_loop))
             self._warn(f"{why}; {_WHAT_TO_DO}")
