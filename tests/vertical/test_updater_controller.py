@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 from tests.vertical.pods_world import play, recommendation
 
 from kubetide.explain.records import Record
@@ -14,6 +15,7 @@ from kubetide.units.time import minutes, seconds
 from kubetide.vertical.annotations import boost_annotation
 from kubetide.vertical.gates import FeatureGates
 from kubetide.vertical.updater.core import UpdaterCore
+from kubetide.vertical.updater.reasons import VOCABULARY
 
 
 def decided_again(records):
@@ -134,7 +136,7 @@ def test_a_lease_that_stays_away_is_told_once():
 
 
 def test_a_run_that_only_advises_changes_nothing():
-    """Commands are decided and withheld: no pod is evicted, and no event reports one."""
+    """Commands are decided and withheld: no pod is evicted, no event reports one, and the log says what would be done."""
 
     async def story(world):
         await world.build(2)
@@ -145,7 +147,24 @@ def test_a_run_that_only_advises_changes_nothing():
     left, events, result = play(story, Advice())
     assert len(left) == 2
     assert events == []
-    assert "Queued" in {reason.code for reason in result.reasons}
+    advised = [one for one in result.reasons if one.code == "EvictionAdvised"]
+    assert [VOCABULARY.text(one) for one in advised] == ["default/web-0: the pod would be evicted"]
+    assert all(VOCABULARY.is_fruitless(one) for one in advised)
+
+
+@pytest.mark.parametrize("mode", ["InPlaceOrRecreate", "InPlace"])
+def test_resizes_are_advised_too(mode):
+    """In the modes that resize in place."""
+
+    async def story(world):
+        await world.build(2, mode=mode)
+        async with world.running():
+            await world.clock.sleep(minutes(3))
+            return await world.requests(), world.updater.result
+
+    left, result = play(story, Advice(), gates=FeatureGates(in_place=True))
+    assert {requests["cpu"] for requests in left.values()} == {"100m"}
+    assert "ResizeAdvised" in {reason.code for reason in result.reasons}
 
 
 def test_advice_goes_on_from_advice():

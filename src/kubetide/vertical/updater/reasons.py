@@ -43,10 +43,12 @@ _SENTENCES: Final = {
     "CapacityAwaited": "it is evicted once a node has the capacity for the larger pod in its place: {detail}",
     "EvictionRequirementsNotMet": "the VPA's evictionRequirements are not met: {detail}",
     "Evicted": "the pod was evicted",
+    "EvictionAdvised": "the pod would be evicted",
     "EvictionFailed": "the eviction failed: {detail}",
     "Unanswered": "its {detail} counts as made, as the API server has not answered it yet",
     "BelowMinReplicas": "its group has too few live pods for an eviction",
     "Resized": "the pod was resized in place",
+    "ResizeAdvised": "the pod would be resized in place",
     "ResizeFailed": "the resize failed: {detail}",
     "ResizeWaits": "a resize of the pod is under way",
     "ResizeDeferred": "the node has no capacity for the resize now",
@@ -62,7 +64,8 @@ _SENTENCES: Final = {
 
 VOCABULARY: Final = Vocabulary(
     {code: f"{{subject}}: {text}" for code, text in _SENTENCES.items()},
-    actions=("Evicted", "Resized", "Unboosted"),
+    actions=("Evicted", "EvictionAdvised", "Resized", "ResizeAdvised", "Unboosted"),
+    fruitless=("EvictionAdvised", "ResizeAdvised"),
 )
 
 

@@ -157,6 +157,8 @@ class VpaTurn:
                 self.groups[uid_of(pod)].evicted += 1
             if outcome.pending:
                 self._say("Unanswered", key_of(pod), "eviction")
+            if outcome.withheld:
+                self._say("EvictionAdvised", key_of(pod))
             if outcome.withheld or outcome.unknown:
                 continue
             self._say("Evicted", key_of(pod))
@@ -303,6 +305,8 @@ class VpaTurn:
         if outcome.pending:
             self.turn.refused.append(uid_of(pod))
             self._say("Unanswered", key_of(pod), "resize" if code == "Resized" else "end of boost")
+        if outcome.withheld:
+            self._say("ResizeAdvised", key_of(pod))
         if outcome.withheld or outcome.unknown:
             return
         self._say(code, key_of(pod))
