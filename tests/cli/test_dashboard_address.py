@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 from click.testing import CliRunner
@@ -57,6 +59,7 @@ def test_the_page_of_all_has_the_same_tables(run):
     ("words", "error"),
     [
         ("explain hpa wbe", "did you mean default/web?"),
+        ("explain hpa", "which hpa? write hpa NAME or hpa/NAME; there are default/web"),
         ("explain deploy nix", "nothing scales Deployment default/nix"),
         ("status --at 25:99", "is neither a time"),
     ],
@@ -64,7 +67,7 @@ def test_the_page_of_all_has_the_same_tables(run):
 def test_errors_are_those_of_the_server(run, words, error):
     """The sentence of the dashboard, and no trace of a program."""
     result = CliRunner().invoke(cli, [*words.split(), "--out", run[1]])
-    assert error in str(result.exception)
+    assert error in f"{result.exception} {result.output}"
 
 
 def test_who_may_not_look_and_who_is_not_there(run):
@@ -74,3 +77,27 @@ def test_who_may_not_look_and_who_is_not_there(run):
     gone = CliRunner().invoke(cli, ["status", "--out", "http://127.0.0.1:1/?token=x"])
     assert "no dashboard answers at http://127.0.0.1:1" in str(gone.exception)
     assert "token=x" not in str(gone.exception)
+
+
+def test_no_redirect_is_followed_with_the_token():
+    """The token is for the server that was named: where another is meant, its address is said."""
+    asked = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(301)
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/other")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/?token=secret"
+        result = CliRunner().invoke(cli, ["status", "--out", address])
+        server.shutdown()
+    assert "answers 301" in str(result.exception)
+    assert "/other: use that" in str(result.exception)
+    assert len(asked) == 1

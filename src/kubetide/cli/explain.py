@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from kubetide.cli.common.completing import complete_kind, complete_object, names_known
-from kubetide.cli.common.dashboard import Dashboard, answer_of, run_option
+from kubetide.cli.common.dashboard import Dashboard, answer_of, names_at, run_option
 from kubetide.cli.common.moment import at_option, moment_at
 from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.common.structured import TABLE, WIDE, output_option
@@ -82,8 +82,8 @@ def command(
             start_of_records(folder)
         kind, slash, name = kind.partition("/")
         if not slash:
-            kind_of(kind, kinds_of(records))
-            known = names_known(records, kind)
+            asked = kind_of(kind, kinds_of(records))
+            known = names_at(out, asked) if isinstance(out, Dashboard) else names_known(records, kind)
             there = (
                 f"there are {listed(known, _NAMED)}" if known else "none is known at the end of the records"
             )

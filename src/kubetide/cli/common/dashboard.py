@@ -36,8 +36,6 @@ class Dashboard(NamedTuple):
 class _Run(click.Path):
     """A folder that a run writes to, or the address of a dashboard."""
 
-    name = "FOLDER|URL"
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and value.startswith(("http://", "https://")):
             return _dashboard(value)
@@ -59,6 +57,7 @@ def run_option() -> Callable[[Any], Any]:
         type=_Run(path_type=Path, file_okay=False),
         default=Path("kubetide-out"),
         show_default=True,
+        metavar="FOLDER|URL",
         help="Folder that the run writes to, or the address of its dashboard with the token: http://HOST:PORT/?token=...",
     )
 
@@ -79,15 +78,22 @@ def ask(dashboard: Dashboard, question: str, model: type[T], **parameters: str |
 def _sent(dashboard: Dashboard, question: str, parameters: dict[str, str]) -> bytes:
     from urllib.error import HTTPError
     from urllib.parse import quote, urlencode
-    from urllib.request import Request, urlopen
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class NoRedirects(HTTPRedirectHandler):
+        """Follows none: the token is for this server alone."""
+
+        def redirect_request(self, *_: Any) -> None:
+            return None
 
     url = f"{dashboard.url}{_API}{quote(question)}?{urlencode(parameters)}"
     request = Request(url, headers={"Authorization": f"Bearer {dashboard.token}"})  # noqa: S310  http or https alone
     try:
-        with urlopen(request, timeout=_PATIENCE_S) as response:  # noqa: S310  as above
+        with build_opener(NoRedirects).open(request, timeout=_PATIENCE_S) as response:
             answer: bytes = response.read()
     except HTTPError as error:
-        raise DashboardError(_refusal(dashboard, error.code, error.read())) from error
+        elsewhere = f", and leads to {where}: use that" if (where := error.headers.get("Location")) else ""
+        raise DashboardError(f"{_refusal(dashboard, error.code, error.read())}{elsewhere}") from error
     except OSError as error:
         reason = getattr(error, "reason", error)
         raise DashboardError(
@@ -129,6 +135,11 @@ def status_of(dashboard: Dashboard, at: str | None) -> tuple[Status, tuple[Table
         for title, rows in status.tables.items()
     )
     return status, tuple(tables)
+
+
+def names_at(dashboard: Dashboard, kind: str) -> list[str]:
+    """Return the names of a kind's objects now; none of a workload's. Raises DashboardError."""
+    return ask(dashboard, "objects", dict[str, list[str]]).get(kind, [])
 
 
 def plan_of(dashboard: Dashboard, ahead: str, at: str | None) -> PlanAhead:
