@@ -223,7 +223,7 @@ class World:
                         return Outcome("failed", "throttled")
                     self.log.append(("delete", name))
                     del self.group_of[name]
-                    del self.nodes[name]
+                    self.nodes.pop(name, None)
                     self.pods = {key: pod for key, pod in self.pods.items() if pod.spec.node_name != name}
         return Outcome()
 

@@ -360,10 +360,24 @@ def test_a_node_whose_pods_cannot_be_read_is_not_deleted(world):
     )
 
 
-def test_a_node_that_vanishes_ends_its_deletion(world):
-    """When the Node object is deleted there is nothing to give back and nothing to delete."""
-    made = begun(world)
+@pytest.mark.parametrize("pods", [(), (("x", {}),)], ids=["empty", "drained"])
+@pytest.mark.parametrize(("batch", "vanishes"), [(0, 2), (30, 2), (30, 20)])
+def test_a_node_whose_object_somebody_deletes_goes_all_the_same(pods, batch, vanishes, world):
+    """Its machine would run on for nothing: it is deleted when its time comes, and the pods before it."""
+    made = begun(world, *pods, node_deletion_batcher_interval=seconds(batch))
+    made.settle(seconds(vanishes))
     del made.nodes["a-0"]
+    made.settle(seconds(60))
+    evictions = [("evict", name, 30) for name, _ in pods]
+    assert made.log == [*evictions, ("delete", "a-0")]
+    assert result_of(made) == ("NodeDeleteOk", "")
+    assert made.state.memory.scale_down.deletions == {}
+
+
+def test_a_node_that_vanishes_with_its_machine_ends_its_deletion(world):
+    """When Node object and machine are gone there is nothing to give back and nothing to delete."""
+    made = begun(world)
+    del made.nodes["a-0"], made.group_of["a-0"]
     made.settle(seconds(10))
     assert (made.log, result_of(made)) == ([], ("NodeDeleteErrorInternal", "the node is gone"))
 

@@ -36,6 +36,7 @@ from kubetide.nodes.scale_down.deletion.deletions import (
     evictions_left,
     failure,
     goes_whole,
+    machine_is_listed,
     next_wake,
     refusals,
     waits_for_others,
@@ -119,7 +120,7 @@ class _Machine:
         if not deletion.in_flight:
             return None
         node = self._state.nodes.get(deletion.node)
-        if node is None:
+        if node is None and (deletion.phase == "delaying" or not machine_is_listed(self._state, deletion)):
             self._note_vanished(deletion)
             return None
         if deletion.phase in _CAN_STOP and deletion.group not in self._state.groups:
@@ -132,7 +133,7 @@ class _Machine:
                 return self._evict(deletion)
             case "terminating":
                 return self._await_pods(deletion)
-            case "delaying":
+            case "delaying" if node is not None:
                 return self._await_annotations(deletion, node)
             case "marking" | "deleting":
                 # The call's outcome never came (the process stopped in between): give the node back.
@@ -246,6 +247,8 @@ class _Machine:
         )
 
     def _delay(self, deletion: Deletion) -> Deletion:
+        if deletion.node not in self._state.nodes:
+            return self._make_ready(deletion)
         until = after(self._now, self._settings.node_deletion_delay_timeout)
         return replace(deletion, phase="delaying", until=until, due=self._now)
 
@@ -255,6 +258,9 @@ class _Machine:
         held = any(name.startswith(DELAY_DELETION_PREFIX) for name in node.metadata.annotations or {})
         if held and self._now < deletion.until:
             return replace(deletion, due=min(after(self._now, POLL), deletion.until))
+        return self._make_ready(deletion)
+
+    def _make_ready(self, deletion: Deletion) -> Deletion:
         until = after(self._now, self._settings.node_deletion_batcher_interval)
         return replace(deletion, phase="ready", until=until, due=until, tries=0)
 
@@ -349,7 +355,7 @@ class _Machine:
         return replace(deletion, due=due, tries=tries)
 
     def _note_vanished(self, deletion: Deletion) -> None:
-        """The Node object is gone, so there is nothing to give back."""
+        """The Node object is gone, and its machine too: there is nothing to give back."""
         if deletion.phase == "delaying":
             # Only here upstream looks at the Node again.
             absent = f'failed to get node {deletion.node}: node "{deletion.node}" not found'

@@ -35,6 +35,16 @@ def goes_whole(state: State, group_id: str) -> bool:
     return bool(group and group.options and group.options.zero_or_max_node_scaling)
 
 
+def machine_is_listed(state: State, deletion: Deletion) -> bool:
+    """Return whether the group still has the node's machine, and the cloud is not deleting it already.
+
+    Then the deletion goes on without the Node object, as upstream's does: else the machine would run on for nothing.
+    """
+    group = state.groups.get(deletion.group)
+    machines = () if group is None else group.instances or ()
+    return any(one.provider_id == deletion.provider_id and one.state != "Deleting" for one in machines)
+
+
 def waits_for_others(state: State, group_id: str) -> bool:
     """Return whether the group is removed as a whole, and others of its nodes are not ready for it yet."""
     deletions = state.memory.scale_down.deletions.values()
