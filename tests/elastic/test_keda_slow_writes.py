@@ -33,12 +33,28 @@ class Hang:
             await asyncio.sleep(40)
 
 
+class Slow:
+    """Each status takes a second; notes which requests are made beside."""
+
+    def __init__(self):
+        self.others = []
+
+    async def before(self, request):
+        if request.subresource == "status":
+            await asyncio.sleep(1)
+        else:
+            self.others.append((request.verb, request.name, request.subresource))
+
+
 def play(story, subresource):
     """Play beside two ScaledObjects that are paused at five replicas, of targets that have one."""
+    play_with(story, ("api", "web"), lambda clock: Hang(clock, subresource))
 
+
+def play_with(story, names, faults_of):
     async def run(clock):
         cluster = EmbeddedCluster(Store((*STORED_KINDS, *TIME_TABLE_KINDS)), clock, seed=1)
-        for name in ("api", "web"):
+        for name in names:
             await cluster.create(DEPLOYMENTS, builders.deployment(name, replicas=1), namespace="default")
             spec = {
                 "scaleTargetRef": {"name": name},
@@ -48,13 +64,13 @@ def play(story, subresource):
             }
             meta = {"name": name, "annotations": {"autoscaling.keda.sh/paused-replicas": "5"}}
             await cluster.create(SCALED_OBJECTS, {"metadata": meta, "spec": spec}, namespace="default")
-        cluster.faults = hang = Hang(clock, subresource)
+        cluster.faults = faults = faults_of(clock)
         caches = Caches(cluster, clock)
         loop = ScaledObjectsController(
             Parts(cluster=cluster, clock=clock, recorder=Silent(), caches=caches, board=Board()), NoSettings()
         )
         task = asyncio.create_task(run_alone(loop, caches, clock))
-        await story(cluster, clock, hang)
+        await story(cluster, clock, faults)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
@@ -100,3 +116,31 @@ def test_a_status_that_hangs_makes_no_size_late():
         assert hang.came[0] == 0
 
     play(story, "status")
+
+
+def test_statuses_of_many_objects_make_no_size_late():
+    """Those of 200 objects take 20 seconds, and all are written; a size that changes meanwhile is not 20 seconds late."""
+
+    async def story(cluster, clock, _):
+        await clock.sleep(seconds(1))
+        patch = {"metadata": {"annotations": {"autoscaling.keda.sh/paused-replicas": "7"}}}
+        await cluster.patch(SCALED_OBJECTS, "web", patch, namespace="default")
+        await clock.sleep(seconds(8))
+        assert (await cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas == 7
+        await clock.sleep(seconds(40))
+        found = (await cluster.list(SCALED_OBJECTS.untyped, namespace="default")).items
+        assert all(one["status"]["conditions"] for one in found)
+
+    play_with(story, (*(f"api-{number}" for number in range(200)), "web"), lambda _: Slow())
+
+
+def test_the_size_of_a_deployment_costs_a_request_only_after_a_write():
+    """Thousands of them would take all that the rate limit grants; else its cache says it."""
+
+    async def story(cluster, clock, slow):
+        await clock.sleep(seconds(30))
+        assert await sizes(cluster) == [5, 5]
+        reads = [name for verb, name, subresource in slow.others if (verb, subresource) == ("get", "scale")]
+        assert sorted(reads) == ["api", "web"]
+
+    play_with(story, ("api", "web"), lambda _: Slow())

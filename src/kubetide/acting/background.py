@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kubetide.units.time import seconds, to_seconds
 
@@ -42,6 +42,7 @@ class BackgroundWrites(Generic[A, B]):
         self._key = key
         self._limit = limit
         self._under_way: dict[Hashable, tuple[A, asyncio.Future[B]]] = {}
+        self._begun: asyncio.Future[list[B | Unfinished]] | None = None
 
     async def carry_out(self, items: Sequence[A]) -> list[B | Unfinished]:
         """Return the outcomes in the order of the items; those about one object are written in that order, too.
@@ -79,6 +80,24 @@ class BackgroundWrites(Generic[A, B]):
             raise failures[min(failures)]
         return [found.get(index, Unfinished.PUT_OFF) for index in range(len(items))]
 
+    async def begin(self, items: Sequence[A]) -> None:
+        """Carry the items out, but wait for three seconds in all: of thousands most go on behind a rate limit.
+
+        While earlier items go on, these are not begun: pass them again.
+
+        Raises: as ``carry_out``.
+        """
+        if self._begun is None:
+            self._begun = asyncio.ensure_future(self.carry_out(items))
+        try:
+            async with asyncio.timeout(to_seconds(_PATIENCE)):
+                await asyncio.shield(self._begun)
+        except TimeoutError:
+            pass
+        finally:
+            if self._begun.done():
+                self._begun = None
+
     def ended(self) -> list[tuple[A, B]]:
         """Return the items whose writes have ended in the background since the last call, with their outcomes.
 
@@ -94,7 +113,9 @@ class BackgroundWrites(Generic[A, B]):
 
     async def close(self) -> None:
         """Wait no longer for what is under way."""
-        tasks = [task for _, task in self._under_way.values()]
+        tasks: list[asyncio.Future[Any]] = [task for _, task in self._under_way.values()]
+        if self._begun is not None:
+            tasks.append(self._begun)
         self._under_way.clear()
         for task in tasks:
             task.cancel()

@@ -10,7 +10,7 @@ from kubetide.elastic.keda.outlook import lines, names
 from kubetide.elastic.keda.reasons import VOCABULARY
 from kubetide.elastic.keda.roles import SCALED_OBJECT_ROLE
 from kubetide.loop import NO_FLAGS, Explainer, FlagError, LoopEntry, NoSettings, Parts
-from kubetide.objects.kinds import SCALED_OBJECTS
+from kubetide.objects.kinds import DEPLOYMENTS, SCALED_OBJECTS
 
 if TYPE_CHECKING:
     from kubetide.elastic.keda.controller.controller import ScaledObjectsController
@@ -40,6 +40,6 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     vocabulary=VOCABULARY,
     roles=(SCALED_OBJECT_ROLE,),
     explainers=(Explainer("scaledobject", lines, names, namespaced=True),),
-    optional_kinds=(SCALED_OBJECTS,),
+    optional_kinds=(SCALED_OBJECTS, DEPLOYMENTS),
     view=_view,
 )

@@ -12,6 +12,7 @@ SCALED_OBJECT_ROLE: Final = Role(
     (
         Grant(CACHED, "keda.sh", ("scaledobjects",)),
         Grant(CACHED, "autoscaling", ("horizontalpodautoscalers",)),
+        Grant(CACHED, "apps", ("deployments",)),
         # A target may be of any kind that has a scale.
         Grant(("get",), "*", ("*/scale",)),
         Grant(("patch",), "keda.sh", ("scaledobjects/status",), acting=True),

@@ -31,6 +31,7 @@ from kubetide.elastic.keda.sources import Source, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.elastic.keda.triggers import Trigger
 from kubetide.explain.reasons import Reason
+from kubetide.horizontal.controller.slimming import slim_deployment
 from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJECTS, STATEFUL_SETS, Kind
 from kubetide.objects.meta import Key, ObjectMeta
@@ -64,6 +65,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         super().__init__(parts, ALGORITHM)
         self._informer = parts.caches.of(SCALED_OBJECTS)
         self._hpas = parts.caches.of(HPAS, keep=_name_only)
+        # As the horizontal loop keeps them, so that both have one cache.
+        self._deployments = parts.caches.of(DEPLOYMENTS, keep=slim_deployment)
         self._feed = self._informer.feed()
         self._events = EventWriter(parts.cluster, parts.clock, COMPONENT)
         self._kinds: dict[tuple[str, str], Kind[Any]] = {
@@ -73,6 +76,8 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         self.shows = QueueHpas(self._informer)
         self._unwritten: dict[Key, Any] = {}
         self._writes = BackgroundWrites(self._write, lambda write: write.key, limit=_LIMIT)
+        self._written = set[Key]()
+        """Objects whose targets were changed since they were read."""
         self._statuses = BackgroundWrites(self._put_status, lambda key: key, limit=_LIMIT)
 
     @property
@@ -84,6 +89,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         """Return once the kinds are synced, or refused."""
         await self._informer.answered()
         await self._hpas.answered()
+        await self._deployments.answered()
 
     def next_wake(self) -> Instant | None:
         """Return when the next object is to be queried."""
@@ -154,15 +160,25 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         found = await in_parallel(triggers, lambda one: self._ask_one(source, one), limit=_LIMIT)
         answer = answer_of(source, found)
         try:
-            kind = await self._kind_of(source)
-            scale = await in_time(
-                self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
-            )
+            replicas, version = await self._size_of(source)
         except (ApiError, TimeoutError) as problem:
             error = str(problem) if isinstance(problem, ApiError) else UNANSWERED
             return msgspec.structs.replace(answer, active=False, by=(), error=error, replicas=1, unread=True)
-        version = scale.metadata.resource_version
-        return msgspec.structs.replace(answer, replicas=scale.spec.replicas, version=version)
+        return msgspec.structs.replace(answer, replicas=replicas, version=version)
+
+    async def _size_of(self, source: Source) -> tuple[int, str]:
+        """Return the replicas and the version of a target; a Deployment's without a request. Raises ApiError, TimeoutError."""
+        kind, key = await self._kind_of(source), source.key
+        place = source.namespace, source.target.name
+        # The cache may not have yet what was just written.
+        written = key in self._written
+        if key not in {write.key for write in self._writes.unfinished()}:
+            self._written.discard(key)
+        cached = self._deployments.objects if kind == DEPLOYMENTS and not self._deployments.failures else {}
+        if not written and (known := cached.get(place)) is not None:
+            return 1 if known.spec.replicas is None else known.spec.replicas, known.metadata.resource_version
+        scale = await in_time(self.parts.cluster.get_scale(kind, place[1], namespace=place[0]))
+        return scale.spec.replicas, scale.metadata.resource_version
 
     async def _ask_one(self, source: Source, trigger: Trigger) -> TriggerAnswer:
         active = False
@@ -223,11 +239,13 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         await self._hang_up()
         self._unwritten.update({key: msgspec.json.decode(status) for key, status in commands.statuses})
         self._statuses.ended()
-        await self._statuses.carry_out(sorted(self._unwritten))
+        # Longest unwritten first, so that of thousands no object's is always the last.
+        await self._statuses.begin([*self._unwritten])
         await self._events.emit_all(self._events_of((*commands.notices, *result.notices)))
 
     async def _write(self, write: Write) -> Outcome:
         source = self.state.sources[write.key]
+        self._written.add(write.key)
         try:
             kind = await self._kind_of(source)
             await self.parts.cluster.replace_scale(
