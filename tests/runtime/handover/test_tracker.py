@@ -103,6 +103,23 @@ def test_a_quiet_controller_is_not_taken_for_a_dead_one():
     play(story)
 
 
+def test_what_holds_for_many_hpas_is_told_of_a_few():
+    """A cluster has thousands of them: the first start would fill the log with one sentence."""
+
+    async def story(world, owners):
+        for number in range(12):
+            await world.add(f"app-{number:02d}", replicas=1)
+        async with watching(owners), world.running():
+            await world.clock.sleep(seconds(16))
+            waits = "has no status yet: it is taken on in 1m0s unless somebody writes one"
+            assert owners.said == [
+                *(f"HPA default/app-{number:02d} {waits}" for number in range(3)),
+                "the same holds for 9 more HPAs; `kubetide handover` shows them",
+            ]
+
+    play(story)
+
+
 def test_one_write_of_another_ends_ours_at_once_and_for_good():
     """Nothing is written after it, by this process or the next, until the HPA is handed over anew."""
 

@@ -34,6 +34,8 @@ _LOOK = seconds(5)
 
 _UNWRITTEN = (State.BLOCKED, State.UNCLAIMED)
 
+_MOST_SENTENCES, _FIRST = 10, 3
+"""So many HPAs of which the same is new are named one by one; of more only the first."""
 _HELP = "`kubetide handover` shows who serves which HPA, and moves them"
 
 
@@ -247,6 +249,8 @@ class HpaOwners:
                     self._tell(f"cannot see who else writes to {what}: {problem}")
 
     def _say(self) -> None:
+        """Tell what has changed; where the same holds for many HPAs, of a few of them and how many more there are."""
+        changed: dict[tuple[State, str, str], list[str]] = {}
         for key in sorted(self._verdicts):
             verdict, view = self._verdicts[key], self._views[key]
             saying = (verdict.state, verdict.by.manager if verdict.by else "", view.consent.wrong)
@@ -259,8 +263,14 @@ class HpaOwners:
                 if before is None:
                     continue
                 text = "is served from now on"
-            self._tell(f"HPA {'/'.join(key)} {text}")
-            if not self._helped and verdict.state is not State.UNCLAIMED:
+            changed.setdefault(saying, []).append(f"HPA {'/'.join(key)} {text}")
+        for (state, _, _), sentences in changed.items():
+            shown = sentences if len(sentences) <= _MOST_SENTENCES else sentences[:_FIRST]
+            for sentence in shown:
+                self._tell(sentence)
+            if more := len(sentences) - len(shown):
+                self._tell(f"the same holds for {more} more HPAs; `kubetide handover` shows them")
+            if not self._helped and state is not State.UNCLAIMED:
                 self._helped = True
                 self._tell(_HELP)
 
