@@ -137,3 +137,27 @@ def test_electors_that_cannot_be_made_end_the_start():
                 pass
 
     run_real(run)
+
+
+def test_a_start_that_is_interrupted_leaves_no_thread():
+    """SIGTERM while the electors are being made: the process would wait for the thread at its end."""
+    ended = []
+
+    @asynccontextmanager
+    async def slow(clock):
+        await clock.sleep(milliseconds(300))
+        yield {}
+        ended.append(True)
+
+    async def run(clock):
+        leases = LeaseThread(slow, clock)
+        task = asyncio.create_task(leases.__aenter__())
+        await clock.sleep(milliseconds(50))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(60):
+            while not ended:
+                await clock.sleep(milliseconds(10))
+
+    run_real(run)

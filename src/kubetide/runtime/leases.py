@@ -53,7 +53,12 @@ class LeaseThread:
         """Start the thread. Raises what ``make`` raises."""
         work = partial(run_real, self._elect, start=self._clock.now())
         self._ended = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        self._made = await asyncio.wrap_future(self._when_made)
+        try:
+            self._made = await asyncio.wrap_future(self._when_made)
+        except asyncio.CancelledError:
+            if not self._when_made.cancel():
+                self._when_made.result().end()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -83,6 +88,8 @@ class LeaseThread:
             async with self._make(clock) as electors:
                 begin = partial(loop.call_soon_threadsafe, begun.set)
                 end = partial(loop.call_soon_threadsafe, task.cancel)
+                if not self._when_made.set_running_or_notify_cancel():
+                    return  # nobody waits for them any more
                 self._when_made.set_result(_Made(electors, begin, end))
                 await begun.wait()
                 async with asyncio.TaskGroup() as tasks:

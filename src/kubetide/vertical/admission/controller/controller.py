@@ -134,7 +134,7 @@ class AdmissionController(BaseLoop):
         if await self._try(self._keep_webhook) and self._is_asked():
             await self._try(self._renew_lease)
             self._announce_new_pods()
-        if self._failed and self.failures == failures:
+        if self._failed and self.failures == failures and self._is_asked():
             self._failed.clear()
             self._on_problem("admission: certificates, webhook configuration and lease are renewed again")
 
