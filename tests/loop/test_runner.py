@@ -89,6 +89,24 @@ def test_of_missed_ticks_one_is_made_up_for():
     assert ran(make, lasts=seconds(45)).seen == ["tick 0s", "tick 25s", "tick 30s", "tick 40s"]
 
 
+@pytest.mark.parametrize(("told", "seen", "ended"), [(12, ["tick 0s", "tick 10s"], 14), (7, ["tick 0s"], 7)])
+def test_who_is_told_to_finish_ends_its_tick_and_begins_no_other(told, seen, ended):
+    """A tick of 4 s comes to its end; where none is under way, there is nothing to wait for."""
+
+    async def main(clock):
+        loop = Ticking(clock, lambda _: clock.sleep(seconds(4)))
+        runner = Runner(loop, clock)
+        task = asyncio.create_task(runner.run())
+        await clock.sleep(seconds(told))
+        await runner.finish()
+        assert between(START, clock.now()) == seconds(ended)
+        await clock.sleep(seconds(30))
+        assert task.done(), "it ends by itself"
+        return loop.seen
+
+    assert run_virtual(main, start=START) == seen
+
+
 def test_what_is_under_way_wakes_the_loop_between_ticks():
     """A wake that is due before the next tick comes first."""
     wakes = [after(START, seconds(3)), after(START, seconds(12))]

@@ -83,6 +83,9 @@ class Runner:
             self._resting.set()
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._ending:
+            work.close()
+            return
         health = self.loop.health
         self._idle.clear()
         try:

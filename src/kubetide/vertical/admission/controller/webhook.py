@@ -72,9 +72,8 @@ class Webhook:
         try:
             await self._cluster.patch(MUTATING_WEBHOOKS, NAME, bundle_patch(bundle), patch_type="json")
         except (NotFound, Forbidden):
-            self.is_written = self.leads_here = (
-                False  # somebody has deleted it, or it may not be patched: it is written anew
-            )
+            # Somebody has deleted it, or it may not be patched: it is written anew.
+            self.is_written = self.leads_here = False
 
     async def _write(self, body: Json) -> None:
         try:
