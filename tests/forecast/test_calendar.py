@@ -112,6 +112,23 @@ def test_days_follow_the_workloads_own_clock():
     assert found[""] == {7, 8}, "by UTC it is forecast for eight, an hour too late"
 
 
+def test_the_onsets_to_come_are_those_that_each_step_forecasts():
+    """Over two days with a change of the clocks between them: where they begin, and the highest load of each."""
+    start = parse_rfc3339("2026-03-25T00:00:00Z")  # Berlin goes to summer time on the 29th
+    player = Player(start=start, zone="Europe/Berlin", tick=minutes(1))
+    player.run(lambda minute: 30.0 + minute % 7 if 480 <= minute % 1440 < 490 else 10.0, hours(24 * 3 + 12))
+    calendar = player.forecasts.calendar
+    steps = int(hours(48) // calendar.step)
+    each = [0.0, *calendar.forecast_next(steps)[:, 0].tolist()]
+    begins = [at for at in range(steps) if each[at + 1] and not each[at]]
+    found = calendar.coming(0, steps)
+    assert [one.at - calendar.index - 1 for one in found] == begins
+    assert len(begins) >= 2
+    ends = [next(at for at in range(begin, steps) if not each[at + 1]) for begin in begins]
+    most = [max(each[begin + 1 : end + 1]) for begin, end in zip(begins, ends, strict=True)]
+    assert [one.forecast for one in found] == most
+
+
 STEPS = st.lists(st.one_of(st.none(), st.floats(0, 1000)), min_size=1, max_size=80)
 
 

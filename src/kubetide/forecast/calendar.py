@@ -224,8 +224,7 @@ class Calendar:
 
     def _recurring(self, at: int, steps: int, number: int) -> Float32Vector:
         """Return (slots,) the second largest of the onsets one, two and three periods before a step."""
-        a, b, c = (self._onset(at, back * steps, number) for back in (1, 2, 3))
-        return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+        return _second_largest(*(self._onset(at, back * steps, number) for back in (1, 2, 3)))
 
     def _onset(self, at: int, back: int, number: int) -> Float32Vector:
         if self.index is not None and at - back > self.index - self.lengths.size - self.lengths.near:
@@ -315,22 +314,35 @@ class Calendar:
         """Return the forecast onsets of a slot for the next steps; their actual load is 0 so far."""
         if self.index is None:
             return []
-        level = float(self.level(self.index)[slot])
+        least = RISE * float(self.level(self.index)[slot])
+        begin = self.index + 1
+        at = np.arange(begin, begin + steps)
+        best, by = np.zeros(steps, np.float32), np.zeros(steps, np.int64)
+        for number, back in enumerate(self.period_steps):
+            if self.believed(number)[slot]:
+                expected = _second_largest(
+                    *(self._onsets(slot, at - k * back, at, number) for k in (1, 2, 3))
+                )
+                more = expected > best
+                best[more], by[more] = expected[more], number
         found: list[Episode] = []
-        going = False
-        for at in range(self.index + 1, self.index + 1 + steps):
-            best, by = 0.0, 0
-            for number, back in enumerate(self.period_steps):
-                if self.believed(number)[slot]:
-                    expected = float(self._recurring(at, back, number)[slot])
-                    if expected > best:
-                        best, by = expected, number
-            onset = best >= RISE * level and best > 0
-            if onset and not going:
-                found.append(Episode(at, best, 0.0, self.periods[by]))
-            elif onset and best > found[-1].forecast:
-                found[-1] = found[-1]._replace(forecast=best)
-            going = onset
+        last = -2
+        for step in np.flatnonzero((best > 0) & (best.astype(np.float64) >= least)).tolist():
+            load = float(best[step])
+            if step > last + 1:
+                found.append(Episode(begin + step, load, 0.0, self.periods[int(by[step])]))
+            elif load > found[-1].forecast:
+                found[-1] = found[-1]._replace(forecast=load)
+            last = step
+        return found
+
+    def _onsets(self, slot: int, then: Int64Vector, at: Int64Vector, number: int) -> Float32Vector:
+        """Return (steps,): what ``_onset`` says of a slot for the steps ``at``, of the steps ``then`` before them."""
+        assert self.index is not None, "there are steps"
+        noted = then <= self.index - self.lengths.size - self.lengths.near
+        if self.periods[number] >= hours(24):
+            then = then + self.zones.shifts(slot, at, then)
+        found: Float32Vector = self.onsets[then % self.history_steps, slot].astype(np.float32) * noted
         return found
 
     def forecast_next(self, steps: int) -> Float32Matrix:
@@ -351,6 +363,10 @@ class Calendar:
     def instant_of(self, at: int) -> Instant:
         """Return the start time of a step."""
         return Instant(at * self.step)
+
+
+def _second_largest(a: Float32Vector, b: Float32Vector, c: Float32Vector) -> Float32Vector:
+    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
 def _wider(ring: NDArray[_Number], more: int, fill: float) -> NDArray[_Number]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.units.time import Duration
+from kubetide.units.vectors import Int64Vector
 
 
 class Zones:
@@ -45,6 +46,17 @@ class Zones:
             then = _offset_s(zone, (at - back) * self._step // 1_000_000_000)
             found[slot] = (now - then) * 1_000_000_000 // self._step
         return found
+
+    def shifts(self, slot: int, at: Int64Vector, then: Int64Vector) -> Int64Vector:
+        """Return (steps,): by how many steps a slot's time of day was shifted at ``then`` against ``at``."""
+        zone = self._of.get(slot)
+        if zone is None:
+            return np.zeros(len(at), np.int64)
+        return (self._offsets_s(zone, at) - self._offsets_s(zone, then)) * 1_000_000_000 // self._step
+
+    def _offsets_s(self, zone: str, steps: Int64Vector) -> Int64Vector:
+        quarters, which = np.unique(steps * self._step // 1_000_000_000 // 900, return_inverse=True)
+        return np.array([_offset_of_quarter(zone, one) for one in quarters.tolist()], np.int64)[which]
 
 
 def is_zone(name: str) -> bool:
