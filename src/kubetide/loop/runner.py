@@ -35,7 +35,7 @@ class Runner:
         self._ending = False
 
     async def run(self) -> None:
-        """Tick until cancelled or told to finish; call ``wake`` when it is due between two ticks."""
+        """Tick until cancelled or asked to finish; call ``wake`` when it is due between two ticks."""
         loop, clock = self.loop, self._clock
         await loop.synced()
         due = after(clock.now(), ZERO if loop.ticks_at_once else loop.period)

@@ -96,7 +96,7 @@ class LeaseThread:
                     for elector in electors.values():
                         tasks.create_task(elector.run())
         except* asyncio.CancelledError:
-            pass  # it was told to end
+            pass  # it was asked to end
         except* LeaseLost as group:
             lost = next(one for one in group.exceptions if isinstance(one, LeaseLost))
         except* Exception as group:

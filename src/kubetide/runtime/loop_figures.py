@@ -82,5 +82,7 @@ class HealthRecorder:
     def _oldest_cache(self) -> float | None:
         """Return how long ago the API server last spoke of the kind that it has been silent about longest, in seconds."""
         now = self._clock.now()
-        heard: list[Instant] = [one.last_received for one in self._caches() if one.last_received is not None]
-        return round(to_seconds(between(min(heard), now)), -1) if heard else None
+        received: list[Instant] = [
+            one.last_received for one in self._caches() if one.last_received is not None
+        ]
+        return round(to_seconds(between(min(received), now)), -1) if received else None

@@ -52,7 +52,7 @@ from kubetide.watching import Caches, Informer
 
 _LOOK = seconds(5)
 _LAST_TICK = seconds(3)
-"""So long a tick that is under way may go on once the process is told to end."""
+"""So long a tick that is under way may go on once the process is asked to end."""
 _FAREWELL = seconds(5)
 """So long a loop has for its last writes, so that the whole end fits into a grace period of 30 s."""
 _REFUSED_AGAIN = minutes(60)

@@ -28,7 +28,7 @@ _SECOND = 1_000_000_000
 WORKLOADS = ("deployments", "stateful_sets", "daemon_sets", "pdbs", "namespaces")
 """Fields of a delta whose objects a scenario begins with."""
 _FAILURES = {"IncreaseRefused", "FailedInstance", "UnregisteredRemoved"}
-"""Codes of decisions that tell of machines that could not be had: refused, failed, never joined."""
+"""Codes of decisions about machines that could not be had: refused, failed, never joined."""
 Times = dict[str, list[float]]
 """Seconds, by node group."""
 
@@ -41,7 +41,7 @@ class Count(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """How many decisions told of machines that could not be had, with the first and the last of them."""
+    """How many decisions were about machines that could not be had, with the first and the last of them."""
 
     decisions: int
     first: Mark

@@ -1,4 +1,4 @@
-"""What a person can do about an HPA of which no number, or not every metric, can be told, or whose replicas get no node."""
+"""What a person can do about an HPA of which no number, or not every metric, is known, or whose replicas get no node."""
 
 from __future__ import annotations
 

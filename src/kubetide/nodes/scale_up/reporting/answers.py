@@ -102,7 +102,7 @@ def _lacks(state: State, tick: Tick) -> Iterator[_Lack]:
         else:
             yield _Lack(key, None, f"nothing is bought: {tick.result}")
     for pod in demand.too_new:
-        yield _Lack(key_of(pod), None, "too new to be looked at")
+        yield _Lack(key_of(pod), None, "its pods are too new to be looked at")
 
 
 def _together(known: Capacity, one: Capacity) -> Capacity:

@@ -90,7 +90,7 @@ class AdmissionController(BaseLoop):
         self._board, self._new_pods = board, NewPods(self.state)
         self._on_problem, self._told = on_problem, set[str]()
         self._failed = set[str]()
-        """What was told since the last tick without a failure."""
+        """What was reported since the last tick without a failure."""
         self.handler = ReviewHandler(self.state, clock, on_problem=self._tell_answer)
         self._certificates = certificates
         self._host, self._answers = host, answers
