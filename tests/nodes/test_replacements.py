@@ -112,6 +112,14 @@ def test_a_daemon_sets_pod_may_run_on_its_node_only():
     assert world.waits == {"uid-agent": "its node has not the capacity"}
 
 
+def test_a_pod_for_which_no_node_is_ever_bought_waits_for_none():
+    """It is evicted as if nobody asked, and takes what others leave."""
+    low = pod("web-0", cpu="1", node="n1", spec={"priority": -20})
+    world = world_of(low, pod("other", cpu="3", node="n1"))
+    assert not world.increases(replacements=(larger("web-0"),))
+    assert world.waits == {"uid-web-0": ""}
+
+
 def test_nothing_is_held_for_a_pod_that_may_not_be_evicted():
     """Of two pods the budget allows one to go: for that a node is bought, the other one waits for the budget."""
     running = pod("web-0", cpu="2", node="n1"), pod("web-1", cpu="2", node="n1")

@@ -31,18 +31,17 @@ class Replaced(NamedTuple):
     Attributes:
         announced: What stands on the board.
         budget: The PodDisruptionBudget that allows no eviction of it now; None where none refuses.
+        is_expendable: Whether no node is ever bought for it.
     """
 
     announced: Replacement
     pod: Pod
     budget: Key | None
+    is_expendable: bool
 
 
 def replaced_pods(state: State) -> Iterator[Replaced]:
-    """Yield the running pods that are to be replaced.
-
-    Pods for which no node is ever bought are left out: they are evicted as if nobody asked.
-    """
+    """Yield the running pods that are to be replaced."""
     if not state.replacements:
         return
     cutoff = state.settings.expendable_pods_priority_cutoff
@@ -54,12 +53,11 @@ def replaced_pods(state: State) -> Iterator[Replaced]:
             and pod.metadata.uid == one.uid
             and pod.metadata.deletion_timestamp is None
             and pod.spec.node_name in state.nodes
-            and not is_expendable(pod, cutoff)
         ):
             budget = allowances.refusing(pod)
             if budget is None:
                 allowances.take([pod])
-            yield Replaced(one, pod, budget)
+            yield Replaced(one, pod, budget, is_expendable(pod, cutoff))
 
 
 def replacement_pods(state: State) -> list[Pod]:
@@ -71,7 +69,10 @@ def replacement_pods(state: State) -> list[Pod]:
     return [
         _new_pod(state, one.announced, one.pod)
         for one in replaced_pods(state)
-        if one.announced.uid not in fits and one.budget is None and not is_daemon_set_pod(one.pod)
+        if one.announced.uid not in fits
+        and one.budget is None
+        and not one.is_expendable
+        and not is_daemon_set_pod(one.pod)
     ]
 
 
@@ -80,7 +81,7 @@ def fitting_in_place(state: State) -> frozenset[str]:
     snapshot, found = state.snapshot, set()
     snapshot.fork()
     try:
-        for one, pod, budget in replaced_pods(state):
+        for one, pod, budget, _ in replaced_pods(state):
             if budget is not None:
                 continue
             node, new = pod.spec.node_name, _new_pod(state, one, pod)

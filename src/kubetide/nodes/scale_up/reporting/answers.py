@@ -61,7 +61,7 @@ def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
 def replacement_waits(state: State) -> dict[str, str]:
     """Return what the announced replacements of running pods wait for, by uid of these; empty where a node has the capacity.
 
-    Called while the tick's placements stand in the snapshot.
+    Expendable pods, for which no node is ever bought, wait for nothing. Called while the tick's placements stand in the snapshot.
     """
     tick = state.tick
     if tick is None or not state.replacements:
@@ -70,11 +70,11 @@ def replacement_waits(state: State) -> dict[str, str]:
     placed = {key_of(pod) for pod, _ in tick.demand.placed}
     in_place = fitting_in_place(state)
     waits = {}
-    for one, _, budget in replaced_pods(state):
+    for one, _, budget, is_expendable in replaced_pods(state):
         key = key_of_replacement(one)
         if budget is not None:
             waits[one.uid] = f"PodDisruptionBudget {'/'.join(budget)} allows no eviction of it now"
-        elif one.uid in in_place:
+        elif is_expendable or one.uid in in_place:
             waits[one.uid] = ""
         elif key in tick.demand.virtual:
             fits = key in placed and key not in lacking
