@@ -102,6 +102,10 @@ def test_without_an_address_it_says_what_to_set(racks):
         asyncio.run(main())
 
 
+def _lines(code):
+    return "\n".join(line.strip() for line in code.splitlines() if line.strip())
+
+
 def test_the_page_shows_the_example():
     """It is as short as the page says, and what the page shows of it stands in it."""
     source = (HERE / "racks.py").read_text(encoding="utf-8")
@@ -109,4 +113,5 @@ def test_the_page_shows_the_example():
     page = PAGE.read_text(encoding="utf-8")
     shown = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert shown
-    assert all(block in source for block in shown)
+    # The page shows methods as functions, with more space between them.
+    assert all(_lines(block) in _lines(source) for block in shown)
