@@ -61,14 +61,15 @@ async def upstream(place):
 
 
 async def check_left_alone(place):
-    """Beside upstream's controller ours names its HPAs, and writes nothing but its lease and who holds it."""
+    """Beside upstream's controller ours names some of its HPAs, counts the others, and writes nothing but its lease and who holds it."""
     names = [hpa.metadata.name for hpa in (await place.cluster.list(HPAS, namespace=place.home)).items]
     assert len(names) == 11
     flags = ("--act", "--controllers=horizontal", *TIMES, "--leader-elect-retry-period=500ms")
     async with kubetide_run(place, "newcomer", *flags, name="newcomer") as newcomer:
-        for name in names:
+        for name in sorted(names)[:3]:
             text = f"HPA {place.home}/{name} is left alone: kube-controller-manager writes its status"
             await place.until(text, lambda text=text: newcomer.said(text))
+        await place.until("the others", lambda: newcomer.said("the same holds for 8 more HPAs"))
         begun = len(writes_of(place.plane, "newcomer"))
         await place.until(
             "it has gone on for a while", lambda: len(writes_of(place.plane, "newcomer")) > begun + 4

@@ -233,9 +233,9 @@ def test_what_the_group_may_grow_to(person):
 
 
 def test_what_is_to_come(person):
-    """The page ahead says what the loops foresee, or that it is nothing."""
+    """The page ahead says what the loops foresee, and for whom no node comes."""
     person.click("nav a", "Ahead")
-    assert person.read("main", "(?s)Nothing is known to come until .* loops know of them: .*horizontal")
+    assert person.read("main", "(?s)default/huge.*no node group takes 1 replica of it")
 
 
 def test_what_is_about_to_happen(person):

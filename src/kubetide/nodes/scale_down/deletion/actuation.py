@@ -36,6 +36,7 @@ from kubetide.nodes.scale_down.deletion.deletions import (
     evictions_left,
     failure,
     goes_whole,
+    has_no_group,
     machine_is_listed,
     next_wake,
     refusals,
@@ -53,8 +54,7 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, before, minutes, seconds
 
-POLL: Duration = seconds(5)
-RETRY: Duration = seconds(10)
+POLL, RETRY = seconds(5), seconds(10)
 HEADROOM: Duration = seconds(30)
 FRESH: Duration = seconds(5)
 """How old the last reading of a node's pods may be when its machine is deleted."""
@@ -62,12 +62,8 @@ FRESH: Duration = seconds(5)
 CALL_LOST: Duration = minutes(10)
 """Long after any write's deadline: reached only when the outcome of a call never came."""
 
-_CAN_STOP = frozenset(("waiting", "evicting", "terminating", "delaying", "ready"))
-"""The phases in which no call is under way, so that the node can be given back at once."""
-
-_MAX_READS = 3
-_QUICK_UNTAINTS = 5
-_LATER = minutes(1)  # between tries to take a taint off, once so many have failed
+_MAX_READS, _QUICK_UNTAINTS = 3, 5
+_LATER = minutes(1)  # between further tries to take a taint off
 
 
 def actuate(state: State, now: Instant) -> Commands:
@@ -123,7 +119,7 @@ class _Machine:
         if node is None and (deletion.phase == "delaying" or not machine_is_listed(self._state, deletion)):
             self._note_vanished(deletion)
             return None
-        if deletion.phase in _CAN_STOP and deletion.group not in self._state.groups:
+        if has_no_group(self._state, deletion):
             # Upstream evicts all pods before it finds that nobody can delete the machine.
             return self._fail(deletion, INTERNAL, f"node group {deletion.group} is gone")
         match deletion.phase:

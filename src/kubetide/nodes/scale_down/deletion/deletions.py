@@ -35,6 +35,12 @@ def goes_whole(state: State, group_id: str) -> bool:
     return bool(group and group.options and group.options.zero_or_max_node_scaling)
 
 
+def has_no_group(state: State, deletion: Deletion) -> bool:
+    """Return whether the node's group is gone while no call is under way: the node can be given back at once."""
+    can_stop = deletion.phase in {"waiting", "evicting", "terminating", "delaying", "ready"}
+    return can_stop and deletion.group not in state.groups
+
+
 def machine_is_listed(state: State, deletion: Deletion) -> bool:
     """Return whether the group still has the node's machine, and the cloud is not deleting it already.
 
