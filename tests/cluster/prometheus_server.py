@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import shutil
 import ssl
-import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -135,12 +135,14 @@ def _guard(folder: Path) -> str:
 
 
 def _is_ready(server: Prometheus) -> bool:
-    context = ssl.create_default_context(cadata=server.authority) if server.authority else None
+    request = urllib.request.Request(f"{server.url}/-/ready")
+    context = None
+    if server.authority:
+        context = ssl.create_default_context(cadata=server.authority)
+        basic = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        request.add_header("Authorization", f"Basic {basic}")
     try:
-        with urllib.request.urlopen(f"{server.url}/-/ready", timeout=5, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=5, context=context) as answer:
             return answer.status == 200
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code == 401  # it listens, and asks who we are
-    except OSError:
+    except OSError:  # of which errors of HTTP are
         return False
