@@ -30,7 +30,7 @@ from kubetide.clouds.gce.autoscalers import Autoscaler
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.managers import Manager
-from kubetide.clouds.gce.references import ROOT, GceRef, Place, TemplateRef, instance_url, last_part
+from kubetide.clouds.gce.references import ROOT, GceRef, Scope, TemplateRef, instance_url, last_part
 from kubetide.clouds.gce.template import InstanceTemplate
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.clock import Clock
@@ -151,9 +151,9 @@ class ComputeApi:
         found = await self._list("GET", path, _Page[_Named], {"filter": name_filter})
         return [one.name for one in found]
 
-    async def managers(self, place: Place) -> list[Manager]:
+    async def managers(self, scope: Scope) -> list[Manager]:
         """Return all managed groups of a zone, or of a region."""
-        return await self._list("GET", f"{place.path}/instanceGroupManagers", _Page[Manager])
+        return await self._list("GET", f"{scope.path}/instanceGroupManagers", _Page[Manager])
 
     async def manager(self, ref: GceRef) -> Manager:
         """Return one managed group. Raises CloudError, as upstream with a type of its own where it does not exist."""
@@ -172,10 +172,10 @@ class ComputeApi:
         """Return all instances of a zone."""
         return await self._list("GET", f"projects/{project}/zones/{zone}/instances", _Page[ListedInstance])
 
-    async def autoscalers(self, place: Place) -> Entries[Autoscaler]:
+    async def autoscalers(self, scope: Scope) -> Entries[Autoscaler]:
         """Return all autoscalers of a zone or region. Raises CloudError that names the right where it is missing."""
         with needs_right("compute.autoscalers.list"):
-            listed = await self._list("GET", f"{place.path}/autoscalers", _Page[Json])
+            listed = await self._list("GET", f"{scope.path}/autoscalers", _Page[Json])
             return read_entries(listed, Autoscaler, "name")
 
     async def template(self, project: str, region: str, template: TemplateRef) -> InstanceTemplate:
@@ -241,8 +241,8 @@ class ComputeApi:
     async def _order(self, method: str, path: str, what: str, *, body: Json | None = None) -> None:
         request = await self._request(method, path, {}, body)
         operation = _operation(await self._rest.change(request), what)
-        place, _, _ = path.partition("/instance")
-        await self._wait(place, what, operation, within=_CREATION_IN_ALL)
+        scope, _, _ = path.partition("/instance")
+        await self._wait(scope, what, operation, within=_CREATION_IN_ALL)
 
     async def _change(
         self,
@@ -255,12 +255,12 @@ class ComputeApi:
         request = await self._request("POST", f"{_manager_path(ref)}/{verb}", query or {}, body)
         what = f"{verb} of {ref}"
         operation = _operation(await self._rest.change(request), what)
-        await self._wait(ref.place.path, what, operation, within=_WAIT_IN_ALL)
+        await self._wait(ref.scope.path, what, operation, within=_WAIT_IN_ALL)
 
-    async def _wait(self, place: str, what: str, operation: _Operation, *, within: Duration) -> None:
+    async def _wait(self, scope: str, what: str, operation: _Operation, *, within: Duration) -> None:
         """Wait until the operation is done. Raises CloudError where it failed or took longer."""
         start = self._clock.monotonic()
-        path = f"{place}/operations/{operation.name}/wait"
+        path = f"{scope}/operations/{operation.name}/wait"
         while operation.status != "DONE":
             if Duration(self._clock.monotonic() - start) > within:
                 raise CloudError(
@@ -325,12 +325,12 @@ def _operation(response: Response, what: str) -> _Operation:
 
 
 def _manager_path(ref: GceRef) -> str:
-    return f"{ref.place.path}/instanceGroupManagers/{ref.name}"
+    return f"{ref.scope.path}/instanceGroupManagers/{ref.name}"
 
 
 def _template_path(project: str, region: str, template: TemplateRef) -> str:
-    place = f"regions/{region}" if template.is_regional else "global"
-    return f"projects/{project}/{place}/instanceTemplates/{template.name}"
+    scope = f"regions/{region}" if template.is_regional else "global"
+    return f"projects/{project}/{scope}/instanceTemplates/{template.name}"
 
 
 def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -13,7 +13,7 @@ from msgspec import field
 
 from kubetide.clouds.common.entries import Entries
 from kubetide.clouds.common.scaling_policies import by_group
-from kubetide.clouds.gce.references import GceRef, Place, group_id, parse_manager_url
+from kubetide.clouds.gce.references import GceRef, Scope, group_id, parse_manager_url
 from kubetide.objects.base import ApiStruct
 from kubetide.units.lists import listed
 
@@ -55,7 +55,7 @@ class Autoscaler(ApiStruct):
 
 
 def scaling_policies(
-    autoscalers: Mapping[Place, Entries[Autoscaler]], groups: Collection[GceRef]
+    autoscalers: Mapping[Scope, Entries[Autoscaler]], groups: Collection[GceRef]
 ) -> dict[str, tuple[str, ...]]:
     """Return the autoscalers that change the sizes of groups, by the groups' ids.
 
@@ -67,8 +67,8 @@ def scaling_policies(
         CloudError: Where none is found, and one cannot be read.
     """
     found = (
-        (parse_manager_url(one.target, place.project), one)
-        for place, entries in autoscalers.items()
+        (parse_manager_url(one.target, scope.project), one)
+        for scope, entries in autoscalers.items()
         for one in entries.found
     )
     return by_group(

@@ -28,7 +28,7 @@ from kubetide.clouds.gce.instances import instances_by_group, managed_instances
 from kubetide.clouds.gce.managers import Manager
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
-from kubetide.clouds.gce.references import GceRef, Place, group_id, parse_group_url, parse_provider_id
+from kubetide.clouds.gce.references import GceRef, Scope, group_id, parse_group_url, parse_provider_id
 from kubetide.clouds.gce.settings import GceSettings
 from kubetide.clouds.gce.templates import Built, Templates
 from kubetide.ports.clock import Clock
@@ -72,7 +72,7 @@ class GceCloud(Cloud):
             for spec in settings.nodes
         }
         self._managers: dict[GceRef, Manager] = {}
-        self._listed_places: set[Place] = set()
+        self._listed_scopes: set[Scope] = set()
         self._instances: dict[GceRef, tuple[Instance, ...]] = {}
         self._listed_at: dict[GceRef, Duration] = {}
         self._fresh: set[GceRef] = set()
@@ -101,7 +101,7 @@ class GceCloud(Cloud):
         Later it is shown as it is, so that it keeps no other from growing.
         """
         self._managers.clear()
-        self._listed_places.clear()
+        self._listed_scopes.clear()
         self._fresh.clear()
         now = self._clock.monotonic()
         if self._discovered_at is not None and now - self._discovered_at < _DISCOVERY_EVERY:
@@ -140,10 +140,10 @@ class GceCloud(Cloud):
         """Return the groups that were created like one of these, or like one that discovery would find."""
         found: dict[GceRef, Bounds] = {}
         earlier = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_ours}
-        for place in sorted({ref.place for ref in (*known, *earlier)}):
-            await self._list_managers(place)
-            if place not in self._listed_places:
-                found |= {ref: one for ref, one in earlier.items() if ref.place == place}
+        for scope in sorted({ref.scope for ref in (*known, *earlier)}):
+            await self._list_managers(scope)
+            if scope not in self._listed_scopes:
+                found |= {ref: one for ref, one in earlier.items() if ref.scope == scope}
         for ref, manager in self._managers.items():
             pattern = pattern_of(manager)
             if pattern is None:
@@ -163,8 +163,8 @@ class GceCloud(Cloud):
         if self._settings.bulk_listing:
             await self._list_in_bulk()
         refs = sorted(self._groups)
-        for place in sorted({ref.place for ref in refs}):
-            await self._list_managers(place)
+        for scope in sorted({ref.scope for ref in refs}):
+            await self._list_managers(scope)
         found = await in_parallel(refs, self._reading, limit=self._settings.at_once)
         if not any(one.instances_error for one in found):
             self._ledger.keep(each.provider_id for one in found for each in one.instances or ())
@@ -194,19 +194,19 @@ class GceCloud(Cloud):
             autoprovisioned=ref in self._managers and self._is_ours(ref, self._managers[ref]),
         )
 
-    async def _list_managers(self, place: Place) -> None:
-        if place in self._listed_places:
+    async def _list_managers(self, scope: Scope) -> None:
+        if scope in self._listed_scopes:
             return
-        listed, error = await attempt(self._api.managers(place))
+        listed, error = await attempt(self._api.managers(scope))
         if error:
             return  # each group is then asked by itself
-        self._listed_places.add(place)
+        self._listed_scopes.add(scope)
         for one in listed or ():
-            self._managers.setdefault(place.named(one.name), one)
+            self._managers.setdefault(scope.named(one.name), one)
 
     async def _manager(self, ref: GceRef) -> Manager:
         if ref not in self._managers:
-            await self._list_managers(ref.place)
+            await self._list_managers(ref.scope)
         if ref not in self._managers:
             self._managers[ref] = await self._api.manager(ref)
         return self._managers[ref]
@@ -226,9 +226,9 @@ class GceCloud(Cloud):
 
     async def _list_in_bulk(self) -> None:
         """Read the instances of settled groups from one list a zone; the others, and regional ones, are asked by themselves."""
-        for place in sorted({ref.place for ref in self._groups if not ref.is_regional}):
-            await self._list_managers(place)
-            listed, error = await attempt(self._api.instances(place.project, place.location))
+        for scope in sorted({ref.scope for ref in self._groups if not ref.is_regional}):
+            await self._list_managers(scope)
+            listed, error = await attempt(self._api.instances(scope.project, scope.location))
             if error:
                 continue
             found = instances_by_group(listed or ())
@@ -245,8 +245,8 @@ class GceCloud(Cloud):
         """Return the autoscalers that change the sizes of groups, by group. Raises CloudError."""
         if self._discovered_at is None:
             await self.renew()
-        places = sorted({ref.place for ref in self._groups})
-        return scaling_policies({one: await self._api.autoscalers(one) for one in places}, self._groups)
+        scopes = sorted({ref.scope for ref in self._groups})
+        return scaling_policies({one: await self._api.autoscalers(one) for one in scopes}, self._groups)
 
     # ── templates ───────────────────────────────────────────────────────────────────────────────
 
@@ -391,7 +391,7 @@ class GceCloud(Cloud):
 
     def _forget(self, ref: GceRef) -> None:
         self._managers.pop(ref, None)
-        self._listed_places.discard(ref.place)
+        self._listed_scopes.discard(ref.scope)
 
     def _list_anew(self, ref: GceRef) -> None:
         self._fresh.discard(ref)

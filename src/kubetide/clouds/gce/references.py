@@ -20,7 +20,7 @@ _MANAGER = re.compile(
 _REGIONAL_TEMPLATE = re.compile(r"/projects/.*[A-Za-z0-9]+.*/regions/")
 
 
-class Place(NamedTuple):
+class Scope(NamedTuple):
     """Where groups are: a zone, or a region where ``is_regional``."""
 
     project: str
@@ -49,9 +49,9 @@ class GceRef(NamedTuple):
         return f"{self.project}/{self.location}/{self.name}"
 
     @property
-    def place(self) -> Place:
+    def scope(self) -> Scope:
         """The zone or region."""
-        return Place(self.project, self.location, self.is_regional)
+        return Scope(self.project, self.location, self.is_regional)
 
     @property
     def region(self) -> str:
@@ -98,12 +98,12 @@ def parse_manager_url(url: str, project: str) -> GceRef:
 
 def group_id(ref: GceRef, root: str = ROOT) -> str:
     """Return the id of a node group: its instance group's URL."""
-    return f"{root}/{ref.place.path}/instanceGroups/{ref.name}"
+    return f"{root}/{ref.scope.path}/instanceGroups/{ref.name}"
 
 
 def instance_url(ref: GceRef, root: str = ROOT) -> str:
     """Return the URL of an instance, as requests name it."""
-    return f"{root}/{ref.place.path}/instances/{ref.name}"
+    return f"{root}/{ref.scope.path}/instances/{ref.name}"
 
 
 def provider_id(ref: GceRef) -> str:
