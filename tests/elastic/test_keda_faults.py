@@ -152,11 +152,12 @@ def test_the_connection_to_a_server_that_nobody_names_is_closed():
             await cluster.patch(SCALED_OBJECTS, "worker", {"spec": spec}, namespace="default")
             await clock.sleep(seconds(0.2))
             await loop.tick()
-            assert loop.servers.addresses == {other}
+            external = loop.servers._by_type["external"]
+            assert external.addresses == {other}
             await cluster.delete(SCALED_OBJECTS, "worker", namespace="default")
             await clock.sleep(seconds(0.2))
             await loop.tick()
-            assert loop.servers.addresses == frozenset()
+            assert external.addresses == frozenset()
 
     run_real(run)
 

@@ -30,11 +30,6 @@ class PrometheusQueries:
         self._clock = clock
         self._clients: dict[str, tuple[PrometheusClient, AsyncExitStack]] = {}
 
-    @property
-    def addresses(self) -> frozenset[str]:
-        """The servers to which there are connections."""
-        return frozenset(self._clients)
-
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether the value is above the activation threshold. Raises MetricsError."""
         del source

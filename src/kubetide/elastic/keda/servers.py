@@ -24,11 +24,6 @@ _PATIENCE: Final = seconds(3)
 class Server(Protocol):
     """Answers triggers of one type; all methods but ``keep`` and ``close`` raise MetricsError."""
 
-    @property
-    def addresses(self) -> frozenset[str]:
-        """The servers to which there are connections."""
-        ...
-
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether there is work."""
         ...
@@ -64,11 +59,6 @@ class Servers:
             CRON: CronScaler(clock),
         }
         self._guards: dict[str, GuardedSource] = {}
-
-    @property
-    def addresses(self) -> frozenset[str]:
-        """The servers to which there are connections."""
-        return frozenset().union(*(one.addresses for one in self._by_type.values()))
 
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether there is work. Raises MetricsError."""

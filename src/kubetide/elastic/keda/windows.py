@@ -72,8 +72,6 @@ def _next_demand(source: Source, now: Instant) -> tuple[Trigger, Instant, int] |
 class CronScaler:
     """Answers for cron triggers by the clock."""
 
-    addresses: frozenset[str] = frozenset()
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
