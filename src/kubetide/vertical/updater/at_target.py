@@ -20,7 +20,7 @@ def at_target_sentence(state: State, subject: str) -> str:
 
     VPAs of all modes have an answer: one that changes no pod shows what it would bring.
     """
-    controlled = controlled_pods(state, _say_nothing, any_mode=True)
+    controlled = controlled_pods(state, any_mode=True)
     found = next(((vpa, pods) for vpa, pods in controlled if "/".join(key_of(vpa)) == subject), None)
     if found is None:
         return ""
@@ -56,7 +56,3 @@ def _amounts(
 
 def _text(resource: str, milli: int) -> str:
     return milli_to_text(milli) if resource == "cpu" else readable(bytes_to_text(milli // 1000))
-
-
-def _say_nothing(*said: object) -> None:
-    del said

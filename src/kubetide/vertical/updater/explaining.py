@@ -41,7 +41,7 @@ def _without_reason(core: UpdaterCore, key: Key) -> list[str]:
 
 def _controlling(state: State, key: Key, *, any_mode: bool) -> VerticalPodAutoscaler | None:
     """Return the VPA that controls a pod; of those that update pods, or of all."""
-    controlled = controlled_pods(state, _say_nothing, any_mode=any_mode)
+    controlled = controlled_pods(state, any_mode=any_mode)
     found = (
         vpa
         for vpa, pods in controlled
@@ -53,10 +53,6 @@ def _controlling(state: State, key: Key, *, any_mode: bool) -> VerticalPodAutosc
 def _about_vpa(core: UpdaterCore, subject: str, now: Instant) -> str:
     """Return which pods of a VPA are to be changed, and what they would request then."""
     return " ".join(filter(None, (pods_of_vpa(core, subject, now), at_target_sentence(core.state, subject))))
-
-
-def _say_nothing(*said: object) -> None:
-    del said
 
 
 EXPLAINING: Final = Explaining(

@@ -86,7 +86,7 @@ def _waiting(core: UpdaterCore, now: Instant) -> dict[tuple[str, str], list[str]
 
 
 def _controlled(core: UpdaterCore) -> Iterable[tuple[VerticalPodAutoscaler, list[Pod]]]:
-    return controlled_pods(core.state, _say_nothing)
+    return controlled_pods(core.state)
 
 
 def _last_by_subject(reasons: Sequence[Reason]) -> dict[str, Reason]:
@@ -125,10 +125,6 @@ def _holds(core: UpdaterCore) -> tuple[str, ...]:
     """Return what keeps all pods from being changed."""
     found = (one for one in core.reasons if one.subject == LOOP_SUBJECT and one.code != "NoVpa")
     return tuple(map(_text, found))
-
-
-def _say_nothing(*said: object) -> None:
-    del said
 
 
 OVERVIEW = Overview(_tables, _holds)

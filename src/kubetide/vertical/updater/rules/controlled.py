@@ -16,10 +16,19 @@ from kubetide.vertical.workloads import owner_of
 _UPDATING = frozenset({RECREATE, AUTO, IN_PLACE_OR_RECREATE, IN_PLACE})
 
 
+def _say_nothing(*said: object) -> None:
+    del said
+
+
 def controlled_pods(
-    state: State, say: Callable[..., None], *, any_mode: bool = False
+    state: State, say: Callable[..., None] = _say_nothing, *, any_mode: bool = False
 ) -> Iterable[tuple[VerticalPodAutoscaler, list[Pod]]]:
-    """Yield the VPAs that update pods, by namespace and name, each with the live pods that it controls."""
+    """Yield the VPAs that update pods, by namespace and name, each with the live pods that it controls.
+
+    Args:
+        say: Takes reasons for VPAs that are left out.
+        any_mode: Whether VPAs of all modes are yielded.
+    """
     settings = state.settings
     home, ignored = settings.vpa_object_namespace, settings.ignored_vpa_object_namespaces
     chosen = []
