@@ -10,7 +10,7 @@ from tests.horizontal.running import play
 from kubetide.horizontal.core import HorizontalCore, encode_delta, encode_result
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.explain.answers import explain
-from kubetide.horizontal.facts.views import NodesView
+from kubetide.horizontal.facts.views import CapacityView
 from kubetide.horizontal.state import Delta, State
 from kubetide.plan.board import Capacity, Workload
 from kubetide.units.time import Instant, after, minutes, seconds
@@ -18,7 +18,7 @@ from kubetide.units.time import Instant, after, minutes, seconds
 WEB = Workload("default", "Deployment", "web")
 KEY = ("default", "web")
 FULL = "1 max node group size reached"
-REFUSED = NodesView(*KEY, missing=4, refused=3, detail=FULL)
+REFUSED = CapacityView(*KEY, missing=4, refused=3, detail=FULL)
 PLAIN = ("False", "DesiredWithinRange")
 PAUSED = {"horizontal.kubetide.io/pause": "all"}
 
@@ -96,7 +96,7 @@ def test_a_settled_hpa_hears_of_its_nodes(columns_from):
     assert limited(found.status).reason == "NoNodesForReplicas"
     held = [looked_at(state, number, columns_from=columns_from) for number in range(6, 9)]
     assert all(one.is_quiet and one.status == found.status for one in held)
-    gone = looked_at(state, 9, columns_from=columns_from, nodes=[NodesView(*KEY)])
+    gone = looked_at(state, 9, columns_from=columns_from, nodes=[CapacityView(*KEY)])
     assert (limited(gone.status).status, limited(gone.status).reason) == PLAIN
     assert not state.nodes
 
@@ -116,7 +116,7 @@ def test_nodes_that_are_awaited_are_no_limit():
     """They come; the explanation says when."""
     state = quiet_state()
     at = after(worlds.NOW, minutes(3))
-    coming = NodesView(*KEY, missing=2, expected=at, detail="nodes of group small are on their way")
+    coming = CapacityView(*KEY, missing=2, expected=at, detail="nodes of group small are on their way")
     found = looked_at(state, 0, nodes=[coming])
     assert (limited(found.status).status, limited(found.status).reason) == PLAIN
     answer = explain(state, KEY, worlds.NOW).answer

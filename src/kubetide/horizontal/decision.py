@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from kubetide.forecast.rows import NOTHING, Ahead, Came
-from kubetide.horizontal.facts.views import NodesView
+from kubetide.horizontal.facts.views import CapacityView
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.status.conditions import Note
 from kubetide.horizontal.status.events import EventNote, status_not_written
@@ -195,7 +195,7 @@ class Settlement(msgspec.Struct, eq=False):
     pending: str = ""
     held: bool = False
     kept: bool = False
-    nodes: NodesView | None = None
+    nodes: CapacityView | None = None
     made: Json | None = None
     """The patch, once somebody has asked for it."""
 

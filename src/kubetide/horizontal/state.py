@@ -14,16 +14,16 @@ from kubetide.forecast.forecaster import load_forecaster
 from kubetide.forecast.forecasts import Forecasts
 from kubetide.forecast.headroom import NAME as HEADROOM
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
+from kubetide.horizontal.cached_results import LastPass, SteadyTally, Unchanged
 from kubetide.horizontal.decision import LateScale
 from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.samples import Answer, SampleTable
 from kubetide.horizontal.facts.specs import Autoscaler, read_spec
 from kubetide.horizontal.facts.values import Reply, taken_over
-from kubetide.horizontal.facts.views import HpaView, NodesView, PodView, ScaleView, StatusView
+from kubetide.horizontal.facts.views import CapacityView, HpaView, PodView, ScaleView, StatusView
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
 from kubetide.horizontal.options.emptiest_node import pods_by_node
-from kubetide.horizontal.reused import LastPass, SteadyTally, Unchanged
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.meta import Key
@@ -59,7 +59,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     pods: Sequence[PodView] = ()
     gone_pods: Sequence[Key] = ()
     scales: Sequence[ScaleView] = ()
-    nodes: Sequence[NodesView] = ()
+    nodes: Sequence[CapacityView] = ()
     answers: Sequence[Answer] = ()
     values: Sequence[Reply] = ()
     early: Sequence[Key] | None = None
@@ -81,7 +81,7 @@ class State:
         self.specs: dict[Key, Autoscaler] = {}
         self.statuses: dict[Key, HpaStatus] = {}
         self.scales: dict[Key, ScaleView] = {}
-        self.nodes: dict[Key, NodesView] = {}
+        self.nodes: dict[Key, CapacityView] = {}
         """Of the HPAs some of whose replicas have no node, where a node loop of the process says so."""
         self.recommendations = Recommendations()
         self.events: dict[Key, ScaleEvents] = {}
@@ -202,7 +202,7 @@ class State:
         self.written.pop(key, None)  # it is somebody else's, or the write has failed
         self._settle_anew(key)
 
-    def _put_nodes(self, view: NodesView) -> None:
+    def _put_nodes(self, view: CapacityView) -> None:
         key = view.namespace, view.name
         if view.missing:
             self.nodes[key] = view

@@ -14,9 +14,9 @@ import numpy as np
 from kubetide.horizontal.batch.columns import ordinary
 from kubetide.horizontal.batch.hpas import HpaColumns
 from kubetide.horizontal.batch.results import GroundsAt, Newest, Ordinary
+from kubetide.horizontal.cached_results import LastPass
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.reused import LastPass
 from kubetide.horizontal.rules.evaluate import able_of, evaluate, hold, limit_of
 from kubetide.horizontal.rules.metric_results import computation, why_of
 from kubetide.horizontal.state import State

@@ -31,7 +31,7 @@ from kubetide.horizontal.core import (
 from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, LateScale, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
-from kubetide.horizontal.facts.views import NodesView, view_of_pod
+from kubetide.horizontal.facts.views import CapacityView, view_of_pod
 from kubetide.horizontal.options.forecasting import OF_HPA, intents, of_targets
 from kubetide.horizontal.options.forecasting import SOURCE as FORECAST
 from kubetide.horizontal.settings import Settings
@@ -277,12 +277,14 @@ class HorizontalController(BaseLoop):
         if not answers and not known:
             return delta
         found = {
-            key: NodesView(*key, answer.missing, answer.refused, answer.expected, answer.detail)
+            key: CapacityView(*key, answer.missing, answer.refused, answer.expected, answer.detail)
             for key, (workload, _) in self._announced.items()
             if (answer := answers.get(workload)) is not None
         }
         keys = sorted({*known, *found}.difference(delta.gone_hpas))
-        changed = tuple(found.get(key, NodesView(*key)) for key in keys if found.get(key) != known.get(key))
+        changed = tuple(
+            found.get(key, CapacityView(*key)) for key in keys if found.get(key) != known.get(key)
+        )
         return msgspec.structs.replace(delta, nodes=changed) if changed else delta
 
     def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:

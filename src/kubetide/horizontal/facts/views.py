@@ -110,7 +110,7 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
     starting: tuple[str, ...] = ()
 
 
-class NodesView(msgspec.Struct, frozen=True, omit_defaults=True):
+class CapacityView(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the node loop says of an HPA's replicas that have no node.
 
     Attributes:

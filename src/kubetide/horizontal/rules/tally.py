@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from kubetide.horizontal.batch.hpas import Segments
 from kubetide.horizontal.batch.results import TallyColumns
+from kubetide.horizontal.cached_results import SteadyTally
 from kubetide.horizontal.facts.pods import NO_REQUEST
 from kubetide.horizontal.facts.samples import Sample
 from kubetide.horizontal.facts.views import PodView
 from kubetide.horizontal.metrics.types import Metric, SampleKey, Tally
-from kubetide.horizontal.reused import SteadyTally
 from kubetide.horizontal.rules.grouping import (
     IGNORED_POD,
     MISSING_POD,

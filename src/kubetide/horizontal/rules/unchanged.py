@@ -7,9 +7,9 @@ and where the new one is remembered, is asked each time.
 
 from __future__ import annotations
 
+from kubetide.horizontal.cached_results import Unchanged
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.reused import Unchanged
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.rules.tally import has_young
 from kubetide.horizontal.rules.windows import stabilized_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from kubetide.horizontal.facts.views import NodesView
+from kubetide.horizontal.facts.views import CapacityView
 from kubetide.objects.meta import Condition
 from kubetide.units.lists import counted
 from kubetide.units.time import Instant, format_rfc3339
@@ -90,7 +90,7 @@ def scale_unreadable(problem: str) -> Note:
     return Note(ABLE, "False", "FailedGetScale", text)
 
 
-def without_nodes(notes: Sequence[Note], nodes: NodesView | None) -> Sequence[Note]:
+def without_nodes(notes: Sequence[Note], nodes: CapacityView | None) -> Sequence[Note]:
     """Return the notes with what no node group takes in place of a limit of the HPA itself; the same ones where there is none.
 
     What an annotation limits stays: somebody asked for that.

@@ -12,7 +12,7 @@ from kubetide.units.time import Instant, format_rfc3339
 from kubetide.vertical.recommender.reasons import reasons_of
 from kubetide.vertical.recommender.state import State
 
-_Place = tuple[str, str]
+_ContainerResource = tuple[str, str]
 """Container and resource."""
 
 
@@ -31,7 +31,7 @@ def since_last_week(core: StepCore[State], subject: str, now: Instant, past: Pas
         for container, _ in core.state.cells_of(vpa)
         for resource, target in _targets(reasons_of(core.state, vpa, container))
     }
-    before: dict[_Place, str] = {}
+    before: dict[_ContainerResource, str] = {}
     begun: Instant | None = None
     for at, reasons in past:
         for reason in reasons:
@@ -57,7 +57,7 @@ def _targets(reasons: Sequence[Reason]) -> Iterator[tuple[str, str]]:
             yield str(one.fields["resource"]), str(one.fields["target"])
 
 
-def _change(place: _Place, before: str | None, after: str) -> str:
+def _change(place: _ContainerResource, before: str | None, after: str) -> str:
     """Return how a target has changed; empty where it reads as it did."""
     container, resource = place
     if before is None:

@@ -24,7 +24,7 @@ _ENDLESS: Final = NodeSize(1 << 62, 1 << 62)
 """A node that holds whatever is recommended."""
 _NOTHING: Final = NodeSize(0, 0)
 
-Place = tuple[str, str]
+ContainerResource = tuple[str, str]
 """Container and resource."""
 
 
@@ -46,7 +46,9 @@ def sizes_to_fit(board: Board | None) -> tuple[NodeSize, ...]:
     return sizes or (() if is_to_come else (_ENDLESS,))
 
 
-def taken_by_others(members: Members, recommended: Mapping[Key, AbstractSet[Place]]) -> dict[Key, NodeSize]:
+def taken_by_others(
+    members: Members, recommended: Mapping[Key, AbstractSet[ContainerResource]]
+) -> dict[Key, NodeSize]:
     """Return, by VPA, the most that containers of one pod request of resources that are not recommended to them.
 
     Args:
