@@ -91,6 +91,23 @@ def test_what_is_not_there_is_created(world):
     assert entry["time"] == format_rfc3339(START)
 
 
+def test_the_time_of_an_update_is_that_of_the_last_field_taken(world):
+    """A later write that changes nothing moves no version, and one that only removes moves no time."""
+    body = config_map({"k": "v", "x": "y"}, labels={"l": "1"})
+    created = world.send("create", CONFIG_MAPS, "", body, field_manager="a")
+    world.clock.time = after(START, seconds(60))
+    assert world.send("replace", CONFIG_MAPS, "c", body, field_manager="a") == created
+    patched = world.send("patch", CONFIG_MAPS, "c", {"data": {"x": None}}, field_manager="a")
+    assert _times(patched) == [format_rfc3339(START)]
+    assert owned(patched, "a", "Update") == owned(created, "a", "Update") - {".data.x"}
+    taken = world.send("patch", CONFIG_MAPS, "c", {"data": {"x": "z"}}, field_manager="a")
+    assert _times(taken) == [format_rfc3339(world.clock.time)]
+
+
+def _times(json):
+    return [entry["time"] for entry in json["metadata"]["managedFields"]]
+
+
 def test_the_same_again_writes_nothing(world):
     """Applying a configuration twice leaves the object at its version, times and all."""
     first = world.apply(DEPLOYMENTS, web(replicas=2))

@@ -106,8 +106,8 @@ def updated(before: Json | None, manager: Manager, shape: Shape, now: str, *, ha
                 _keep(owners, owned, owned.fields - comparison.removed - comparison.written)
         own = owners.get(manager.identity, _Owned(manager, NOTHING, now))
         fields = (own.fields - comparison.removed) | comparison.written
-        changed = bool(comparison.written or comparison.removed)
-        _keep(owners, _Owned(manager, fields, now if changed else own.time), fields)
+        # As upstream: the time is that of the last write that took a field; one that only removes takes none.
+        _keep(owners, _Owned(manager, fields, now if comparison.written else own.time), fields)
         return _with_entries(new, _written(owners))
 
     return manage
