@@ -138,6 +138,7 @@ def test_a_node_says_what_runs_on_it():
             pod("agent", node="n1", kind="DaemonSet", cpu="100m"),
             pod("b", node="n1", cpu="1500m"),
             pod("a", node="n1", cpu="900m"),
+            pod("pending", cpu="3"),  # would go to n2, and does not run there yet
         ],
         groups=[group("g", nodes=["n1", "n2"])],
     )
