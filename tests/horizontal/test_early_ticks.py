@@ -197,6 +197,9 @@ def test_one_that_another_controller_serves():
         def left_alone(self):
             return [NEW]
 
+        def why(self, key):
+            return "another writes its status"
+
         def knows(self, key):
             return True
 

@@ -105,19 +105,6 @@ def test_a_name_that_is_not_there_gets_the_nearest(run):
         why(run, "nodegroup", "wide2")
 
 
-def test_on_a_cluster_an_hpa_may_be_left_alone(run, tmp_path):
-    """Records of a run that acts have no HPAs of other controllers; where to ask about them is said. A simulation has all."""
-    writer = RecordWriter(tmp_path, warn=pytest.fail)
-    writer.start("run on https://10.0.0.1:6443")
-    for record in read_records(run, "horizontal"):
-        writer.write(record)
-    writer.close()
-    with pytest.raises(WhyError, match=r"HPAs that another controller serves: kubetide handover lists them$"):
-        why(tmp_path, "hpa", "cart")
-    with pytest.raises(WhyError, match=r"chooses another time\)$"):
-        why(run, "hpa", "cart")
-
-
 def test_a_group_in_the_place_of_a_node_is_named_as_one(run):
     """What was decided about the group is no past of a node of that name."""
     with pytest.raises(WhyError, match="wide is no node, but a nodegroup: ask about nodegroup wide"):

@@ -20,7 +20,14 @@ from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.samples import Answer, SampleTable
 from kubetide.horizontal.facts.specs import Autoscaler, read_spec
 from kubetide.horizontal.facts.values import Reply, taken_over
-from kubetide.horizontal.facts.views import CapacityView, HpaView, PodView, ScaleView, StatusView
+from kubetide.horizontal.facts.views import (
+    CapacityView,
+    HpaView,
+    LeftAloneView,
+    PodView,
+    ScaleView,
+    StatusView,
+)
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
 from kubetide.horizontal.options.emptiest_node import pods_by_node
@@ -46,6 +53,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         answers: This tick's samples.
         values: This tick's answers of the custom and external metrics APIs.
         early: Only of a tick between two others: the HPAs that it is for. The others wait, and keep samples and values.
+        left_alone: All HPAs that another controller serves, ordered; None where they are the same as before.
         holds: Why nothing may be scaled down (a cache too old ...), as sentences; always the whole list.
         memory: In a full delta all; else what changes by others, and late outcomes, have made of it.
         late: Outcomes of earlier writes that have come since.
@@ -63,6 +71,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     answers: Sequence[Answer] = ()
     values: Sequence[Reply] = ()
     early: Sequence[Key] | None = None
+    left_alone: Sequence[LeftAloneView] | None = None
     holds: Sequence[str] = ()
     memory: Sequence[MemoryEntry] = ()
     late: Sequence[LateScale] = ()
@@ -79,6 +88,8 @@ class State:
         self.values: dict[Question, Reply] = {}
         self.views: dict[Key, HpaView] = {}
         self.specs: dict[Key, Autoscaler] = {}
+        self.left_alone: dict[Key, str] = {}
+        """HPAs that another controller serves, and why each is left to it."""
         self.statuses: dict[Key, HpaStatus] = {}
         self.scales: dict[Key, ScaleView] = {}
         self.nodes: dict[Key, CapacityView] = {}
@@ -139,6 +150,8 @@ class State:
                 yield
         for key in delta.gone_hpas:
             self._forget_hpa(key)
+        if delta.left_alone is not None:
+            self.left_alone = {(one.namespace, one.name): one.why for one in delta.left_alone}
         for status in delta.statuses:
             self._put_status(status)
         for number, pod in enumerate(delta.pods):
@@ -342,6 +355,7 @@ class State:
             pods=[self.table.view(row) for row in self.table.rows.ordered()],
             scales=[self.scales[key] for key in sorted(self.scales)],
             nodes=[self.nodes[key] for key in sorted(self.nodes)],
+            left_alone=[LeftAloneView(*key, why) for key, why in self.left_alone.items()] or None,
             holds=self.holds,
             memory=self.memories(),
             late=tuple(self.late.values()),

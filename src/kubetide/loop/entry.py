@@ -63,7 +63,6 @@ class Explainer(NamedTuple):
         added_by: The loop that adds a sentence to the first line of the answer (``Explaining.adds``), where it is recorded.
         since_last_week: Returns what a week has changed, a line behind the first one, of a core, a subject, the time, and what was
             said of the subject: from a ``WEEK`` ago back, or of records that begin later from their beginning on. Empty for nothing.
-        left_out: Which objects of a cluster the records do not have, and where to ask about them; said of one that is not there.
     """
 
     kind: str
@@ -78,7 +77,6 @@ class Explainer(NamedTuple):
     why_not_changed: Callable[[bytes, str], str] | None = None
     added_by: str = ""
     since_last_week: Callable[[Any, str, Instant, Past], str] | None = None
-    left_out: str = ""
 
 
 Sentence = Callable[[Any, str, "Instant"], str]

@@ -142,6 +142,10 @@ class Owners(Protocol):
         """Return the objects that must not be changed now."""
         ...
 
+    def why(self, key: Key) -> str:
+        """Return why an object of ``left_alone`` is left alone, as the part of a sentence that follows a colon."""
+        ...
+
     def knows(self, key: Key) -> bool:
         """Return whether the object has been seen: unseen ones must not be changed, either."""
         ...

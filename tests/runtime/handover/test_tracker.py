@@ -56,6 +56,9 @@ class Late:
     def left_alone(self):
         return self.inner.left_alone()
 
+    def why(self, key):
+        return self.inner.why(key)
+
     def knows(self, key):
         return self.inner.knows(key)
 
@@ -91,6 +94,8 @@ def test_a_quiet_controller_is_not_taken_for_a_dead_one():
             await world.clock.sleep(hours(3))
             assert await world.replicas() == 2
             assert await world.events() == []
+            others = {("default", "web"): "kube-controller-manager writes its status"}
+            assert world.controller.state.left_alone == others
             assert owners.said == [
                 "HPA default/web is left alone: kube-controller-manager writes its status, the last time (2026-03-02T08:00:00Z)",
                 "`kubetide handover` shows who serves which HPA, and moves them",
@@ -99,6 +104,7 @@ def test_a_quiet_controller_is_not_taken_for_a_dead_one():
             await world.clock.sleep(seconds(16))
             assert await world.replicas() == 4
             assert owners.said[2:] == ["HPA default/web is served from now on"]
+            assert world.controller.state.left_alone == {}
 
     play(story)
 

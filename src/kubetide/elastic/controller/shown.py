@@ -207,6 +207,10 @@ class ShownOwners:
         """Return the objects that must not be changed now."""
         return [key for key in self._inner.left_alone() if key not in self._shown]
 
+    def why(self, key: Key) -> str:
+        """Return why an object is left alone."""
+        return self._inner.why(key)
+
     def knows(self, key: Key) -> bool:
         """Return whether the object has been seen."""
         return key in self._shown or self._inner.knows(key)

@@ -14,7 +14,15 @@ from kubetide.horizontal.controller.values import ValueReader, questions_of
 from kubetide.horizontal.facts.samples import Answer, answer_of, checked
 from kubetide.horizontal.facts.specs import Autoscaler, read_spec
 from kubetide.horizontal.facts.values import Reply, shortened
-from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView, StatusView, view_of_hpa, view_of_pod
+from kubetide.horizontal.facts.views import (
+    HpaView,
+    LeftAloneView,
+    PodView,
+    ScaleView,
+    StatusView,
+    view_of_hpa,
+    view_of_pod,
+)
 from kubetide.horizontal.metrics.types import SampleKey
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
@@ -50,6 +58,10 @@ class HpaChanges(Changes[HorizontalPodAutoscaler], Protocol):
 
     def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
         """Return the latest version of an HPA, None for an unknown one."""
+        ...
+
+    def left_alone(self) -> Mapping[Key, str]:
+        """Return the HPAs that another controller serves since the last ``drain``, ordered, and why."""
         ...
 
     def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
@@ -108,6 +120,10 @@ class Gatherer:
     async def gather(self, state: State, *, early: bool = False) -> Delta:
         """Return the changes since the last delta; an early one measures only for HPAs that are new or have a new spec."""
         hpas, gone_hpas, statuses = await self._take_hpas(state)
+        others = self._hpas.left_alone()
+        left_alone = (
+            [LeftAloneView(*key, why) for key, why in others.items()] if others != state.left_alone else None
+        )
         pods, gone_pods = await self._take_pods()
         specs: Mapping[Key, Autoscaler] = state.specs
         if hpas or gone_hpas:
@@ -129,6 +145,7 @@ class Gatherer:
             answers=tuple(answers),
             values=tuple(shortened(reply, state.values) for reply in values),
             early=asking,
+            left_alone=left_alone,
             holds=self._holds(state.settings),
             memory=memory,
         )

@@ -17,6 +17,10 @@ class NoOthers:
         """Return no HPAs."""
         return ()
 
+    def why(self, key: Key) -> str:  # noqa: ARG002  the protocol's name
+        """Return nothing: no HPA is left alone."""
+        return ""
+
     def knows(self, key: Key) -> bool:  # noqa: ARG002  the protocol's name
         """Return True for any HPA."""
         return True
@@ -62,6 +66,12 @@ class OwnChanges:
             changed[key] = None
         self._left = left
         return changed
+
+    def left_alone(self) -> dict[Key, str]:
+        """Return the HPAs that another controller serves since the last ``drain``, ordered, and why each is left to it."""
+        return {
+            key: self._owners.why(key) for key in sorted(self._left - self._unknown) if key in self._objects
+        }
 
     def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
         """Return the cached HPA; None for an unknown one, or one that another controller serves."""

@@ -23,11 +23,17 @@ def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[
     del view
     namespace, _, name = subject.partition("/")
     key = namespace, name
+    if why := core.state.left_alone.get(key):
+        return [
+            f"It is left to another controller: {why}.",
+            f"ask: kubetide handover {subject} --probe (whether that one still answers)",
+        ]
     return [*explain(core.state, key, now).lines()[1:], *score_lines(core.state, key, now)]
 
 
 def _names(core: HorizontalCore) -> list[str]:
-    return [f"{namespace}/{name}" for namespace, name in core.state.specs]
+    state = core.state
+    return ["/".join(key) for key in (*state.specs, *state.left_alone)]
 
 
 def _targets(core: HorizontalCore) -> dict[str, str]:
@@ -66,7 +72,6 @@ EXPLAINING: Final = Explaining(
             alone=_alone,
             targets_alone=TargetsCore,
             why_not_changed=_why_not_changed,
-            left_out="a run that acts leaves out HPAs that another controller serves: kubetide handover lists them",
         ),
     ),
 )

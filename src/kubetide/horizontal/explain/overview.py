@@ -43,6 +43,7 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
         (failing, "HPAs whose scale or metric cannot be read"),
         (undecided, "HPAs that decide nothing"),
         (capped, "HPAs that would go above their maximum"),
+        (["/".join(key) for key in core.state.left_alone], "HPAs that another controller serves"),
     )
     sentence = " ".join(f"{what}: {listed(names, MOST_NAMED)}." for names, what in said if names)
     return (Table("hpas", columns, tuple(rows), sentence),)

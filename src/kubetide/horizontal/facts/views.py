@@ -76,6 +76,14 @@ class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     generation: int = 0
 
 
+class LeftAloneView(msgspec.Struct, frozen=True):
+    """An HPA that another controller serves, and why it is left to it, as the part of a sentence that follows a colon."""
+
+    namespace: str
+    name: str
+    why: str
+
+
 class StatusView(msgspec.Struct, frozen=True, omit_defaults=True):
     """The status of an HPA, if it differs from what the loop wrote last."""
 

@@ -96,6 +96,10 @@ class HpaOwners:
         self._look()
         return self._left.keys()
 
+    def why(self, key: Key) -> str:
+        """Return why an HPA of ``left_alone`` is left alone, without times; empty for any other."""
+        return _grounds(verdict) if (verdict := self._left.get(key)) else ""
+
     def knows(self, key: Key) -> bool:
         """Return whether the watch has seen an HPA: unseen ones must not be changed, either."""
         return key in self._views
@@ -275,6 +279,23 @@ class HpaOwners:
                 self._tell(_HELP)
 
 
+def _grounds(verdict: Verdict) -> str:
+    by = verdict.by.manager if verdict.by else "another controller"
+    match verdict.state:
+        case State.THEIRS if verdict.ended:
+            return f"{by} has written a status or a scale after it was taken on"
+        case State.THEIRS:
+            return f"{by} writes its status"
+        case State.RELEASED:
+            return f"{ANNOTATION} gives it to others"
+        case State.BLOCKED:
+            return f"it has no status yet, and {by} serves other HPAs of the cluster"
+        case State.UNCLAIMED:
+            return "it has no status yet, and another controller may be about to write one"
+        case State.OURS:
+            return ""
+
+
 def _sentence(verdict: Verdict, view: View, adopt_after: Duration) -> str:
     by = verdict.by.manager if verdict.by else "another controller"
     at = f" ({format_rfc3339(verdict.by.at)})" if verdict.by else ""
@@ -284,10 +305,8 @@ def _sentence(verdict: Verdict, view: View, adopt_after: Duration) -> str:
         case State.THEIRS:
             wrong = f"; {ANNOTATION}: {view.consent.wrong!r} cannot be read" if view.consent.wrong else ""
             return f"is left alone: {by} writes its status, the last time{at}{wrong}"
-        case State.RELEASED:
-            return f"is left alone: {ANNOTATION} gives it to others"
-        case State.BLOCKED:
-            return f"is left alone: it has no status yet, and {by} serves other HPAs of the cluster"
+        case State.RELEASED | State.BLOCKED:
+            return f"is left alone: {_grounds(verdict)}"
         case State.UNCLAIMED:
             return f"has no status yet: it is taken on in {format_duration(adopt_after)} unless somebody writes one"
         case State.OURS:

@@ -23,7 +23,7 @@ from kubetide.loop import (
     is_loop,
 )
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.recording.records import origin_of, recorded_loops, segments
+from kubetide.runtime.recording.records import recorded_loops
 from kubetide.simulate.answers.moments import Moments, NotBegun, StateAt, WhyError
 from kubetide.simulate.answers.past_decisions import PastDecision, decided_until, said_a_week_before
 from kubetide.simulate.answers.when import Moment
@@ -121,7 +121,7 @@ def answer_about(
     alone = None if explainer.alone is None or moments is run else partial(explainer.alone, subject)
     with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)
-        lines = _answer(moments.folder, loop, explainer, state, subject, view, is_known=bool(decided))
+        lines = _answer(loop, explainer, state, subject, view, is_known=bool(decided))
         lines[1:1] = _since_last_week(loop.name, explainer, state, subject)
     if explainer.added_by:
         lines[0] = f"{lines[0]} {_added(moments, explainer, subject, at)}".rstrip()
@@ -184,7 +184,6 @@ def _told(one: PastDecision) -> Decided:
 
 
 def _answer(
-    folder: Path,
     loop: Explaining,
     explainer: Explainer,
     state: StateAt,
@@ -206,10 +205,8 @@ def _answer(
                     f"{subject} is no {explainer.kind}, but a {other.kind}: ask about {other.kind} {subject}"
                 ) from None
         if not is_known:
-            is_of_cluster = bool(origin_of(segments(folder, loop.name)[-1]))
-            left_out = explainer.left_out if is_of_cluster else ""
             there = explainer.names(state.core)
-            raise _nothing(explainer.kind, subject, there, state.last.now, left_out) from None
+            raise _nothing(explainer.kind, subject, there, state.last.now) from None
         return [f"There is no {explainer.kind} {subject} any more at this time."]
 
 
@@ -315,7 +312,7 @@ def _explainer_of(kind: str, folder: Path | None) -> tuple[Explaining, Explainer
     raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(kinds_of(folder))}")
 
 
-def _nothing(kind: str, subject: str, there: list[str], at: Instant, left_out: str) -> WhyError:
+def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError:
     import difflib  # noqa: PLC0415  only where there is nothing to explain
 
     # The name of a workload stands for its pods, and a name without its namespace for those of any.
@@ -334,8 +331,7 @@ def _nothing(kind: str, subject: str, there: list[str], at: Instant, left_out: s
         hint = f"there are {len(there)}, the first is {min(there)}"
     else:
         hint = "there is none at that time"
-    more = f"; {left_out}" if left_out else ""
-    return WhyError(f"no {kind} {subject} at {format_rfc3339(at)}; {hint} (--at chooses another time){more}")
+    return WhyError(f"no {kind} {subject} at {format_rfc3339(at)}; {hint} (--at chooses another time)")
 
 
 def answer_text(answer: Answer, *, whole: bool = False) -> str:
