@@ -32,6 +32,7 @@ def with_vpas(given: Json, seed: int) -> Json:
         "in-place-skip-disruption-budget": draw.chance(0.3),
         "vpa-fit-node-groups": draw.chance(0.3),
         "vpa-oom-lower-bound": draw.chance(0.3),
+        "vpa-wait-for-samples": draw.chance(0.3),
         "vpa-feature-gates": draw.one_of(("InPlace=true", "InPlace=true,CPUStartupBoost=true")),
         "max-evictions-per-minute": draw.one_of((0, 0, 2)),
         "eviction-rate-limit": draw.one_of((-1.0, -1.0, 0.05)),

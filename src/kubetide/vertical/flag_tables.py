@@ -31,6 +31,7 @@ PREFIXED: Final = frozenset(
         "port",
         "rollback-window",
         "storage",
+        "wait-for-samples",
     }
 )
 """Flags that carry the prefix in ``kubetide run``."""

@@ -27,6 +27,7 @@ from kubetide.vertical.recommender.facts.views import CheckpointView
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.conditions import FETCHING_HISTORY, conditions_of, is_true
 from kubetide.vertical.recommender.targets.statuses import awaits_sizes, recommendations, says_the_same
+from kubetide.vertical.recommender.targets.unmeasured import without_unmeasured
 from kubetide.vertical.recommender.usage.checkpoints import checkpoints_of
 
 __all__ = ["absorb", "checkpoints", "decide"]
@@ -63,15 +64,19 @@ def _statuses(state: State, vpas: Sequence[Vpa], now: Instant) -> Iterator[Statu
             if awaits_sizes(state)
             else recommendations(state, some)
         )
-        for vpa, recommendation in zip(some, made, strict=True):
-            status = _status(state, vpa, recommendation, now)
+        written = without_unmeasured(state, some, made) if state.settings.wait_for_samples else made
+        for vpa, estimate, recommendation in zip(some, made, written, strict=True):
+            waits = estimate != recommendation and not recommendation.container_recommendations
+            status = _status(state, vpa, recommendation, now, waits=waits)
             encoded = encode_status(status)
             old = vpa.stored
             if encoded != old.encoded and (old.ours or not says_the_same(old.read(), status)):
                 yield StatusWrite(*vpa.key, msgspec.Raw(encoded))
 
 
-def _status(state: State, vpa: Vpa, recommendation: PodRecommendation, now: Instant) -> VpaStatus:
+def _status(
+    state: State, vpa: Vpa, recommendation: PodRecommendation, now: Instant, *, waits: bool
+) -> VpaStatus:
     return VpaStatus(
         recommendation=recommendation,
         conditions=conditions_of(
@@ -79,6 +84,7 @@ def _status(state: State, vpa: Vpa, recommendation: PodRecommendation, now: Inst
             problem=vpa.view.target.problem,
             pods=state.pod_count(vpa) > 0,
             provided=bool(recommendation.container_recommendations),
+            waits=waits,
             now=now,
             left=message(vpa.view.left),
         ),

@@ -61,6 +61,10 @@ def _holds(container: str, reasons: Sequence[Reason]) -> Iterator[str]:
             yield f"the policy of {container} is Off"
         elif reason.code == "NoSamples":
             yield f"{container} has no sample of usage yet, so the pod's minimum stands in"
+        elif reason.code == "SamplesAwaited":
+            yield f"{container} has no sample of usage yet, and gets no recommendation before the first"
+        elif reason.code == "RecommendationKept":
+            yield f"{container} has no sample of usage yet, so its recommendation stays as it is"
         elif reason.code == "LeftToHpa":
             yield f"{what} is left to HorizontalPodAutoscaler {fields['hpa']}"
         elif reason.code in _HOLDING and fields.get("bound") == "target":

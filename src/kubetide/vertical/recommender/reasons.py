@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -30,6 +30,7 @@ from kubetide.vertical.recommender.targets.fitting import Fit
 from kubetide.vertical.recommender.targets.floors import Floor
 from kubetide.vertical.recommender.targets.rendering import NO_CAP, Caps, caps_of
 from kubetide.vertical.recommender.targets.statuses import awaits_sizes, fit_of_vpa
+from kubetide.vertical.recommender.targets.unmeasured import stored_of
 from kubetide.vertical.recommender.usage.histograms import NEVER
 from kubetide.vertical.resources.policies import container_policy
 
@@ -41,6 +42,8 @@ VOCABULARY = Vocabulary(
         "ContainerOff": "{subject}: the policy of the container is Off",
         "LeftToHpa": "{subject}: {resource}: HorizontalPodAutoscaler {hpa} scales on its utilization, so it is left alone",
         "NoSamples": "{subject}: no sample yet; the pod's minimum stands in",
+        "SamplesAwaited": "{subject}: no sample yet; there is no recommendation before the first one",
+        "RecommendationKept": "{subject}: no sample yet; the recommendation stays as it is",
         "SamplesCounted": "{subject}: {samples:sample} of CPU from {first} to {last}, from {sources:group} of pods with the same labels",
         "HistoryLoaded": "{subject}: the checkpoint loaded at the start counts with them",
         "PercentileTaken": "{subject}: {resource}: percentile {percentile} of the {bound} is {amount}; with a margin of {margin} it is {wide}",
@@ -86,6 +89,8 @@ def reasons_of(state: State, vpa: Vpa, container: str) -> tuple[Reason, ...]:
         return (say("ContainerOff", subject),)
     rows = cells[container]
     usage = usage_of(state.aggregates, [rows])
+    if state.settings.wait_for_samples and not usage.count[0]:
+        return tuple(_unmeasured(vpa, container, subject))
     reasons = [_counted(subject, usage, len(rows))]
     if container in vpa.loaded:
         reasons.append(say("HistoryLoaded", subject))
@@ -97,6 +102,18 @@ def reasons_of(state: State, vpa: Vpa, container: str) -> tuple[Reason, ...]:
         if policy is None or policy.controlled_resources is None or resource in policy.controlled_resources:
             reasons += _of_resource(state, vpa, container, usage, resource)
     return tuple(reasons)
+
+
+def _unmeasured(vpa: Vpa, container: str, subject: str) -> Iterator[Reason]:
+    kept = stored_of(vpa, container)
+    if kept is None:
+        yield VOCABULARY.reason("SamplesAwaited", subject)
+        return
+    yield VOCABULARY.reason("RecommendationKept", subject)
+    for resource, target in (kept.target or {}).items():
+        lower, upper = ((bound or {}).get(resource, target) for bound in (kept.lower_bound, kept.upper_bound))
+        amounts = {"target": str(target), "lower": str(lower), "upper": str(upper)}
+        yield VOCABULARY.reason("Recommended", subject, resource=resource, **amounts)
 
 
 def _counted(subject: str, usage: Usage, sources: int) -> Reason:

@@ -34,6 +34,7 @@ class Settings(HistorySettings, frozen=True, omit_defaults=True):
         use_external_metrics: Whether usage comes from the external metrics API, not from the resource metrics API.
         external_metrics_cpu_metric, external_metrics_memory_metric: Their names; empty for none of that resource.
         leave_to_hpa: Whether resources are left alone that an HPA of the same target scales on by utilization.
+        wait_for_samples: Whether a container without a sample of usage gets no recommendation, or keeps the one that it has.
         oom_lower_bound: Whether an OOM kill is a lower bound of memory for a window, and no sample of usage.
         advise_selector: Labels of Deployments, StatefulSets and DaemonSets that get a recommendation without a VPA
             object, as advice that is nowhere written; empty for none.
@@ -82,6 +83,7 @@ class Settings(HistorySettings, frozen=True, omit_defaults=True):
     external_metrics_memory_metric: str = ""
     per_vpa_config: bool = False
     leave_to_hpa: bool = True
+    wait_for_samples: bool = False
     oom_lower_bound: bool = False
     advise_selector: str = ""
     fit_node_groups: bool = False

@@ -18,6 +18,9 @@ LEFT_TO_HPA = "ResourcesLeftToHPA"
 """Not of upstream: resources that an HPA scales on by utilization."""
 FETCHING_HISTORY = "FetchingHistory"
 NO_PODS_MESSAGE = "No pods match this VPA object"
+NO_SAMPLES = "NoSamples"
+"""Not of upstream, which recommends the pod's minimum without samples."""
+NO_SAMPLES_MESSAGE = "No usage of the pods has been measured yet"
 
 
 def is_true(conditions: Iterable[Condition], kind: str) -> bool:
@@ -26,7 +29,14 @@ def is_true(conditions: Iterable[Condition], kind: str) -> bool:
 
 
 def conditions_of(
-    old: Iterable[Condition], *, problem: str, pods: bool, provided: bool, now: Instant, left: str = ""
+    old: Iterable[Condition],
+    *,
+    problem: str,
+    pods: bool,
+    provided: bool,
+    now: Instant,
+    left: str = "",
+    waits: bool = False,
 ) -> tuple[Condition, ...]:
     """Return the conditions, ordered by type; those set by others stay.
 
@@ -35,6 +45,7 @@ def conditions_of(
         pods: Whether any pod matches.
         provided: Whether there is a recommendation for any container.
         left: Which resources are left to which HPA; empty for none.
+        waits: Whether there is none because nothing of them has been measured yet.
     """
     found = {one.type: one for one in old}
     found.pop(DEPRECATED, None)
@@ -51,6 +62,8 @@ def conditions_of(
         found.pop(NO_PODS, None)
     else:
         _set(found, NO_PODS, True, reason, message, now)
+    if waits:
+        reason, message = NO_SAMPLES, NO_SAMPLES_MESSAGE
     if provided:
         _set(found, PROVIDED, True, "", "", now)
     else:
