@@ -119,6 +119,7 @@ class HorizontalController(BaseLoop):
             clock,
             self._holds,
             PastChanges(cluster, clock) if advises else None,
+            own.left_alone,
         )
         self._actor = Actor(
             cluster,

@@ -60,10 +60,6 @@ class HpaChanges(Changes[HorizontalPodAutoscaler], Protocol):
         """Return the latest version of an HPA, None for an unknown one."""
         ...
 
-    def left_alone(self) -> Mapping[Key, str]:
-        """Return the HPAs that another controller serves since the last ``drain``, ordered, and why."""
-        ...
-
     def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
         """Make the next ``drain`` return all HPAs."""
         ...
@@ -82,8 +78,14 @@ class Gatherer:
         clock: Clock,
         holds: Callable[[Settings], Sequence[str]] = lambda _: (),
         past: PastChanges | None = None,
+        left_alone: Callable[[], Mapping[Key, str]] = dict,
     ) -> None:
-        """``holds`` returns why nothing may be scaled down now; ``past`` follows the changes of others, for advice."""
+        """``holds`` returns why nothing may be scaled down now; ``past`` follows the changes of others, for advice.
+
+        ``left_alone`` returns the HPAs that another controller serves, ordered, and why each is left to it; it is asked
+        after ``hpas``.
+        """
+        self._left_alone = left_alone
         self._past = past
         self._hpas = hpas
         self._pods = pods
@@ -120,7 +122,7 @@ class Gatherer:
     async def gather(self, state: State, *, early: bool = False) -> Delta:
         """Return the changes since the last delta; an early one measures only for HPAs that are new or have a new spec."""
         hpas, gone_hpas, statuses = await self._take_hpas(state)
-        others = self._hpas.left_alone()
+        others = self._left_alone()
         left_alone = (
             [LeftAloneView(*key, why) for key, why in others.items()] if others != state.left_alone else None
         )
