@@ -60,6 +60,21 @@ function drawFrame(url) {
   }
 }
 
+// Resolved while no button is pressed. A press is lost with the element under it, and so is a text that is being selected.
+let released = Promise.resolve();
+function followPresses() {
+  let release = () => {};
+  addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    release();
+    released = new Promise((resolve) => {
+      release = resolve;
+    });
+  }, true);
+  // The click comes right behind the event.
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(release), true);
+}
+
 let shows = 0;
 async function show({ quiet = false } = {}) {
   const mine = ++shows;
@@ -71,6 +86,7 @@ async function show({ quiet = false } = {}) {
     await refresh();
     const [first = "", ...rest] = url.pathname.split("/").filter(Boolean).map(decodeURIComponent);
     const page = await (Object.hasOwn(PAGES, first) ? PAGES[first](url.searchParams) : objectPage(first, rest.join("/"), url.searchParams));
+    await released;
     if (mine !== shows) return;
     drawFrame(url);
     document.title = `${page.title} · kubetide`;
@@ -157,7 +173,8 @@ function start() {
     const anchor = event.target.closest("a[data-page]");
     if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    history.pushState(null, "", anchor.href);
+    // The time may have changed since the header was drawn.
+    history.pushState(null, "", anchor.dataset.page ? address(anchor.dataset.page) : anchor.href);
     show();
     document.getElementById("main").focus({ preventScroll: true });
   });
@@ -185,6 +202,7 @@ function start() {
     event.preventDefault();
     document.getElementById("main").focus();
   });
+  followPresses();
   if (!FILE) listen();
   show();
 }
