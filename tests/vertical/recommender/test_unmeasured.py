@@ -72,6 +72,14 @@ def test_each_container_waits_by_itself():
     assert made in upstream.status().recommendation.container_recommendations
 
 
+def test_pods_that_are_gone_are_not_waited_for():
+    """That no pod matches is said first."""
+    run = Run(WAITS)
+    run.tick(vpas=[vpa()], pods=[pod()])
+    run.tick(gone_pods=[("shop", "web-1")])
+    assert provided(run) == ("False", "NoPodsMatched")
+
+
 @pytest.mark.parametrize(
     ("policy", "pods"),
     [

@@ -62,7 +62,7 @@ def conditions_of(
         found.pop(NO_PODS, None)
     else:
         _set(found, NO_PODS, True, reason, message, now)
-    if waits:
+    if pods and waits:
         reason, message = NO_SAMPLES, NO_SAMPLES_MESSAGE
     if provided:
         _set(found, PROVIDED, True, "", "", now)
