@@ -11,7 +11,7 @@ from kubetide.nodes.facts.pods import is_daemon_set_pod
 from kubetide.nodes.state import State
 from kubetide.objects.meta import key_of
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.pods.resources import pod_requests_on_node
+from kubetide.scheduling.pods.resources import PODS, pod_requests_on_node
 from kubetide.units.lists import counted, listed
 
 _MOST_NAMED: Final = 12
@@ -43,7 +43,7 @@ def _shares(state: State, node: str, pods: Iterable[Pod]) -> Iterator[str]:
     snapshot = state.snapshot
     requested: Counter[str] = Counter()
     for pod in pods:
-        requested.update({"pods": 1, **pod_requests_on_node(pod, snapshot.facts.minor)})
+        requested.update({PODS: 1, **pod_requests_on_node(pod, snapshot.facts.minor)})
     row, allocatable = snapshot.row(node), snapshot.allocatable
     for resource, taken in sorted(requested.items()):
         if taken:
