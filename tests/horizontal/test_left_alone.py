@@ -24,7 +24,10 @@ def core_of(*names: str) -> HorizontalCore:
 def test_they_are_named_on_the_page_of_all():
     """A run that serves no HPA yet says of whom it is that it serves none."""
     (table,) = OVERVIEW.tables(core_of("cart", "web"), NOW)
-    assert (table.rows, table.sentence) == ((), "HPAs that another controller serves: shop/cart, shop/web.")
+    assert (table.rows, table.sentence) == (
+        (),
+        "HPAs that are left alone, which others serve or may: shop/cart, shop/web.",
+    )
 
 
 def test_each_says_whose_it_is():
@@ -33,8 +36,8 @@ def test_each_says_whose_it_is():
     (explainer,) = EXPLAINING.explainers
     assert explainer.names(core) == ["shop/web"]
     assert explainer.lines(core, "shop/web", NOW, "") == [
-        f"It is left to another controller: {WHY}.",
-        "ask: kubetide handover shop/web --probe (whether that one still answers)",
+        f"It is left alone: {WHY}.",
+        "ask: kubetide handover shop/web --probe (whether another controller answers)",
     ]
 
 

@@ -68,10 +68,10 @@ class OwnChanges:
         return changed
 
     def left_alone(self) -> dict[Key, str]:
-        """Return the HPAs that another controller serves since the last ``drain``, ordered, and why each is left to it."""
-        return {
-            key: self._owners.why(key) for key in sorted(self._left - self._unknown) if key in self._objects
-        }
+        """Return the HPAs that are left alone since the last ``drain``, ordered, and why each is."""
+        there = (key for key in sorted(self._left - self._unknown) if key in self._objects)
+        # One that has become ours since is new in the next ``drain``.
+        return {key: why for key in there if (why := self._owners.why(key))}
 
     def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
         """Return the cached HPA; None for an unknown one, or one that another controller serves."""

@@ -25,8 +25,8 @@ def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[
     key = namespace, name
     if why := core.state.left_alone.get(key):
         return [
-            f"It is left to another controller: {why}.",
-            f"ask: kubetide handover {subject} --probe (whether that one still answers)",
+            f"It is left alone: {why}.",
+            f"ask: kubetide handover {subject} --probe (whether another controller answers)",
         ]
     return [*explain(core.state, key, now).lines()[1:], *score_lines(core.state, key, now)]
 

@@ -43,7 +43,10 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
         (failing, "HPAs whose scale or metric cannot be read"),
         (undecided, "HPAs that decide nothing"),
         (capped, "HPAs that would go above their maximum"),
-        (["/".join(key) for key in core.state.left_alone], "HPAs that another controller serves"),
+        (
+            ["/".join(key) for key in core.state.left_alone],
+            "HPAs that are left alone, which others serve or may",
+        ),
     )
     sentence = " ".join(f"{what}: {listed(names, MOST_NAMED)}." for names, what in said if names)
     return (Table("hpas", columns, tuple(rows), sentence),)
