@@ -6,13 +6,13 @@ As ``test_faults`` for the vendors. The world changes by others who create and d
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.clouds.faults import LOST, REFUSALS, WORLD, Fault, FaultyCluster, answer_or_error
 from tests.clouds.test_kwok import START, config_of, kwok, template
+from tests.tasks import stop
 
 from kubetide.clouds.kwok.cloud import KwokCloud
 from kubetide.clouds.kwok.templates import read_groups
@@ -149,9 +149,7 @@ def live(fault, story):
         await clock.sleep(seconds(30))
         async with life.cloud.open():
             await story(life)
-        player.cancel()
-        with suppress(asyncio.CancelledError):
-            await player
+        await stop(player)
 
     run_virtual(main, start=START)
 

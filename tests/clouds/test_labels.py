@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from tests.horizontal.running import START
 from tests.loops import run_alone
 from tests.nodes.live import MemoryRecorder
+from tests.tasks import stop
 
 from kubetide.clouds.catalog import parse_catalog, with_catalog
 from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE
@@ -145,9 +145,7 @@ def test_advice_and_explain_work_on_a_cluster_without_a_cloud():
             task = asyncio.create_task(run_alone(loop, caches, clock))
             await clock.sleep(minutes(1))
             said = explain_pod(loop.state, ("default", "huge"), clock.now())
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await stop(task)
         assert loop.health.failures == 0, loop.health.last_failure
         return recorder.reasons, said
 

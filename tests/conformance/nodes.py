@@ -24,6 +24,7 @@ from tests.conformance.nodes_outcomes import (
     status_of,
 )
 from tests.conformance.nodes_world import Cloud, Cluster, Recorder
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.apiserver.store.selection import Selection
@@ -133,9 +134,7 @@ class _Story:
                 return None if any(first_of("", one, found) is None for one in others) else wrong
             return None
         finally:
-            keeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await keeping
+            await stop(keeping)
 
     async def _step(self, step: Json) -> Json:
         now = parse_rfc3339(step["now"])

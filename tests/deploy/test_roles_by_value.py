@@ -13,9 +13,7 @@ from tests.nodes.live import World as NodesWorld
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.objects.kinds import (
-    NODES,
-)
+from kubetide.objects.kinds import NODES
 from kubetide.objects.node import Taint
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import minutes

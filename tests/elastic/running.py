@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from tests.horizontal.running import Usage
+from tests.tasks import stop
 
 from kubetide.elastic.definitions import definitions
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -134,9 +135,7 @@ class World:
 
         task = asyncio.create_task(run())
         yield
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         for one in loops:
             assert one.loop.health.bugs == 0, one.loop.health.last_failure
 

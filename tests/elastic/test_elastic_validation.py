@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.elastic.running import HOME, HORIZONTAL, play
 
-from kubetide.objects.kinds import (
-    ELASTIC_WORKLOADS,
-)
+from kubetide.objects.kinds import ELASTIC_WORKLOADS
 from kubetide.ports.errors import Invalid
 from kubetide.units.time import minutes, seconds
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.elastic.scaled_objects import EXTERNAL, NOW, PROMETHEUS, START, answer, source
 from tests.elastic.scalers import QueueScaler, serving
+from tests.tasks import stop
 
 from kubetide.elastic.keda.client import ExternalScalers
 from kubetide.elastic.keda.commands import Outcome
@@ -74,9 +75,7 @@ async def controller(clock, *addresses):
         yield made, cluster
     finally:
         await made.close()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
 
 
 def shown(loop):

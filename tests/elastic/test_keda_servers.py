@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from tests.cluster.test_prometheus import Prometheus, vector
@@ -11,6 +10,7 @@ from tests.elastic.running import Records
 from tests.elastic.scaled_objects import PROMETHEUS, source
 from tests.elastic.scalers import QueueScaler, serving
 from tests.horizontal.running import Usage
+from tests.tasks import stop
 
 from kubetide.elastic.keda.messages import MESSAGES, METHODS, proto_text
 from kubetide.elastic.keda.servers import Servers
@@ -105,9 +105,7 @@ def test_a_queue_in_redis_scales_a_worker_from_none_to_many_and_back():
             assert found.status.external_metric_names == ("s0-waiting",)
             assert found.status.last_active_time is not None
             assert (await world.cluster.list(HPAS)).items == []
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await stop(task)
             for one in world.loops:
                 assert one.loop.health.bugs == 0, one.loop.health.last_failure
                 await one.loop.close()

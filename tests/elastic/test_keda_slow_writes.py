@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 from tests.elastic.test_keda_faults import Silent
 from tests.loops import run_alone
+from tests.tasks import stop
 
 from kubetide.elastic.keda.controller.controller import ScaledObjectsController
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -71,9 +71,7 @@ def play_with(story, names, faults_of):
         )
         task = asyncio.create_task(run_alone(loop, caches, clock))
         await story(cluster, clock, faults)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         await loop.close()
         assert loop.health.failures == 0, loop.health.last_failure
 

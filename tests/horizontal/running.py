@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import msgspec
 import numpy as np
 from tests.horizontal import worlds
 from tests.loops import run_alone
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.horizontal.controller import HorizontalController
@@ -146,9 +147,7 @@ class World:
         task = asyncio.create_task(run_alone(self.controller, self.caches, self.clock))
         await asyncio.sleep(0)
         yield
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         assert self.controller.health.bugs == 0, self.controller.health.last_failure
 
     async def replicas(self, name="web"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import suppress
 
 import pytest
 from tests.cluster.served import served
 from tests.horizontal import worlds
+from tests.tasks import stop
 
 from kubetide.cluster import HttpCluster, HttpMetrics
 from kubetide.horizontal.controller import HorizontalController
@@ -107,9 +107,7 @@ def requests_of(count, ticks=3):
                     requests.seen.clear()
                     await controller.tick()
                     found.append(dict(requests.seen))
-                keeping.cancel()
-                with suppress(asyncio.CancelledError):
-                    await keeping
+                await stop(keeping)
                 return found[1:]
 
     return run_real(main)

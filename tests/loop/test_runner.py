@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
+from tests.tasks import stop
 
 from kubetide.loop import BaseLoop, UnknownLoop, loop_entry, loop_names, parse_flags
 from kubetide.loop.runner import Runner
@@ -60,9 +60,7 @@ def ran(make, *, lasts=MINUTE):
         tasks = [asyncio.create_task(one.run()) for one in runners]
         await clock.sleep(lasts)
         for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await stop(task)
         return runners[-1].loop
 
     return run_virtual(main, start=START)

@@ -6,9 +6,7 @@ import asyncio
 
 from tests.nodes.live import play
 
-from kubetide.objects.kinds import (
-    EVENTS,
-)
+from kubetide.objects.kinds import EVENTS
 from kubetide.units.time import minutes, seconds
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import yaml
 from tests.nodes.live import play
 
-from kubetide.objects.kinds import (
-    CONFIG_MAPS,
-)
+from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.units.time import minutes, seconds
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 from tests.cluster.prometheus_server import exporter, find_prometheus, running_prometheus
 from tests.plane.state_metrics import count_usage, skip_without_state_metrics, state_metrics
 from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
+from tests.tasks import stop
 
 from kubetide.cli.main import cli
 from kubetide.embedded.draws import fixed
@@ -77,9 +77,7 @@ async def a_burst(clock, audited, folder, reported):
             await place.until("what is left fits on one node", lambda: len(place.nodes.objects) == 1)
             await clock.sleep(seconds(QUIET_S))
             end = clock.now()
-        counting.cancel()
-        with suppress(asyncio.CancelledError):
-            await counting
+        await stop(counting)
         return Span(place.folder / "kubetide", begin, end)
 
 

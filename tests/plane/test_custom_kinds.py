@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from contextlib import suppress
 
 import aiohttp
 import pytest
@@ -16,6 +15,7 @@ from tests.cluster.test_crontab import CRON_TABS, EXAMPLE, running
 from tests.embedded.server.test_custom_fields import DEFINITION, NAME, ODD, TABS, tab
 from tests.horizontal.running import MemoryRecorder, Usage
 from tests.loops import run_alone
+from tests.tasks import stop
 
 from kubetide.cluster import HttpCluster
 from kubetide.horizontal.controller import HorizontalController
@@ -208,9 +208,7 @@ def test_an_hpa_of_a_custom_kind(quiet_plane):
             try:
                 await eventually(clock, "the HPA doubles the one pod", doubled)
             finally:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+                await stop(task)
                 await undefine(cluster, clock, definition)
             assert loop.health.bugs == 0, loop.health.last_failure
 

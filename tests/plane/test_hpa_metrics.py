@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ from tests.cluster.served import served
 from tests.embedded.load.worlds import START, World, make_pod, make_service
 from tests.loops import run_alone
 from tests.plane.running import Programs
+from tests.tasks import stop
 from tools.plane.build import find
 
 from kubetide.cluster import HttpCluster, HttpCustomMetrics, HttpExternalMetrics, HttpMetrics, plurals_of
@@ -243,9 +244,7 @@ def ours():
             try:
                 return await settled(cluster)
             finally:
-                running.cancel()
-                with suppress(asyncio.CancelledError):
-                    await running
+                await stop(running)
 
     return run_real(main)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from itertools import count
 
 from tests.horizontal.running import START
 from tests.runtime.services import Nothing, service_of
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.runtime.timing.clock import run_virtual
@@ -34,9 +34,7 @@ def test_each_record_says_how_the_loop_is():
         service = service_of(clock, cluster, [], recorder=recorder, requests=lambda: next(requests))
         task = asyncio.create_task(service.run())
         await clock.sleep(minutes(2))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return recorder.found
 
     first, *later = run_virtual(main, start=START)

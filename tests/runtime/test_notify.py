@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
 from tests.cli.test_run import QUICK, line_with, running, story
 from tests.runtime.series.reading import read
+from tests.tasks import stop
 
 from kubetide.cli.main import cli
 from kubetide.explain.reasons import Reason
@@ -94,9 +95,7 @@ class Bench:
         try:
             yield self
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await stop(task)
 
     async def done(self, count):
         async with asyncio.timeout(60):

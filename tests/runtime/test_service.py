@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from tests.horizontal.running import START, World
 from tests.runtime.services import service_of
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import (
@@ -47,9 +47,7 @@ def health_of(cluster_class):
         task = asyncio.create_task(service.run())
         await clock.sleep(minutes(40))
         found.append(ask())
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return found, said
 
     return run_virtual(main, start=START)
@@ -108,9 +106,7 @@ def test_a_tick_that_hangs_is_held_against_a_loop_unless_nothing_can_be_read(unr
         await clock.sleep(minutes(2))
         assert (service.not_ready(), service.not_alive(), service.health_check()) == ("", "", "")
         assert await world.replicas() == 8
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return alive, ready, checked
 
     alive, ready, checked = run_virtual(main, start=START)
@@ -145,9 +141,7 @@ def test_what_is_being_written_at_the_end_is_recorded():
         task = asyncio.create_task(service.run())
         await cluster.begun.wait()
         begun = clock.monotonic()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return await world.replicas(), world.recorder.lines, clock.monotonic() - begun
 
     replicas, records, took = run_virtual(main, start=START)
@@ -170,9 +164,7 @@ def test_an_api_server_that_is_away_is_one_line_and_so_is_its_return():
         await clock.sleep(minutes(5))
         cluster.unread = False
         await clock.sleep(minutes(5))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said
 
     first, *more = run_virtual(main, start=START)

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from tests.horizontal.running import START, World
 from tests.runtime.services import service_of
+from tests.tasks import stop
 from tests.vertical.custom_kinds import definition
 
 from kubetide.elastic.definitions import definitions
@@ -62,9 +63,7 @@ def test_a_refused_write_is_told_once_with_who_grants_it():
         cluster.refuses = True
         world.usage.milli = 20
         await clock.sleep(minutes(30))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said
 
     said = run_virtual(main, start=START)
@@ -139,9 +138,7 @@ def test_a_config_map_that_fails_is_told_once_and_so_is_its_end(stuck, refused, 
         await clock.sleep(minutes(5))
         cluster.stuck = ""
         await clock.sleep(minutes(1))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said
 
     failed, end = run_virtual(main, start=START)
@@ -180,9 +177,7 @@ def test_a_kind_that_is_not_served_is_said_with_who_needs_it():
             cluster.gone = (*cluster.gone, gone)
             await clock.sleep(minutes(3))
             ready.append(service.not_ready())
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said, ready
 
     said, ready = run_virtual(main, start=START)
@@ -230,9 +225,7 @@ def test_each_time_that_ticks_fail_is_said_once_and_so_is_its_end():
                 await clock.sleep(seconds(30) if not error else minutes(5))
             cloud.error = ""
             await clock.sleep(minutes(5))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said
 
     failed, well = "a tick of the nodes loop failed:", "ticks of the nodes loop end well again"
@@ -284,9 +277,7 @@ def test_a_cloud_without_groups_is_named_once_and_so_is_its_end():
         await clock.sleep(minutes(5))
         cloud.groups = [NodeGroup(id="g", min_size=0, max_size=3, target_size=0, template_error="not known")]
         await clock.sleep(minutes(1))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said
 
     missing, end = run_virtual(main, start=START)
@@ -330,9 +321,7 @@ def test_an_object_that_cannot_be_read_is_named():
         patch = {"spec": {"updatePolicy": {"minReplicas": 2}}}
         await cluster.patch(VPAS.untyped, "shop", patch, namespace="default")
         await clock.sleep(minutes(3))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return [one for one in said if "VerticalPodAutoscaler" in one]
 
     assert run_virtual(main, start=START) == [

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from tests.horizontal.running import START, World
 from tests.runtime.services import service_of
+from tests.tasks import stop
 
-from kubetide.objects.kinds import (
-    HPAS,
-)
+from kubetide.objects.kinds import HPAS
 from kubetide.ports.errors import MetricsError
 from kubetide.runtime.guard import Advice
 from kubetide.runtime.timing.clock import run_virtual
@@ -43,9 +41,7 @@ def test_metrics_that_fail_for_a_while_are_reported_once_with_since_when(hangs):
         await clock.sleep(minutes(2))
         usage.pod_samples = answer
         await clock.sleep(minutes(2))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said
 
     reported, end = run_virtual(main, start=START)
@@ -68,9 +64,7 @@ def test_hpas_about_which_nothing_is_decided_are_named_once():
         await clock.sleep(minutes(9))
         await world.cluster.delete(HPAS, "lost", namespace="default")
         await clock.sleep(minutes(1))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return said
 
     assert run_virtual(main, start=START) == [

@@ -10,6 +10,7 @@ from contextlib import suppress
 import aiohttp
 import msgspec
 import pytest
+from tests.tasks import stop
 
 pytest.importorskip("cryptography", reason="certificates need the extra tls")
 
@@ -151,9 +152,7 @@ def stand_by(flags, trusted):
             turn.leads.set()
             await until(clock, lambda: exists(cluster, MUTATING_WEBHOOKS, "vpa-webhook-config"))
             leading = await reviewed(session, port, trusted or False, pod)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         return waiting, written, leading
 
     return run_real(main)

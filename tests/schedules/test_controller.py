@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from tests.loops import run_alone
 from tests.schedules.worlds import START, cron
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Parts
@@ -106,9 +106,7 @@ class World:
     async def run(self, until):
         task = asyncio.create_task(run_alone(self.loop, self.caches, self.clock))
         await self.clock.sleep(until - (self.clock.now() - START))
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         assert self.loop.health.bugs == 0, self.loop.health.last_failure
 
 

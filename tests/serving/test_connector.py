@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import trustme
 from aiohttp import ClientSession
+from tests.tasks import stop
 
 from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
@@ -61,9 +62,7 @@ def test_a_request_that_was_given_up_leaves_no_connection(monkeypatch):
         async with ClientSession(connector=make_connector(ssl=client)) as session:
             asking = asyncio.ensure_future(session.get(f"https://{HOST}:{port}/"))
             assert await asyncio.to_thread(silent.asked.wait, 10)
-            asking.cancel()
-            with suppress(asyncio.CancelledError):
-                await asking
+            await stop(asking)
 
     with silent as port:
         run_real(main)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import msgspec
 from tests.loops import run_alone
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
@@ -169,9 +170,7 @@ class World:
         yield
         for task in tasks:
             assert not task.done(), task
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await stop(task)
         assert self.updater.health.failures == 0, self.updater.health.last_failure
 
     async def requests(self):

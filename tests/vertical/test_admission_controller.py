@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from tests.cluster.served import served
 from tests.loops import run_alone
+from tests.tasks import stop
 from tests.vertical.making import NOW
 from tests.vertical.pods_world import DEFINITION, recommendation
 
@@ -123,9 +124,7 @@ async def running(controller, caches, clock):
         await controller.listening.wait()
     yield
     assert not task.done(), task
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await stop(task)
     await controller.close()
 
 

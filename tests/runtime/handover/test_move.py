@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.horizontal.running import START, World
 from tests.runtime.handover.test_tracker import OWN, write, write_status
+from tests.tasks import stop
 
 from kubetide.objects.kinds import HPAS, LEASES
 from kubetide.ports.errors import Forbidden
@@ -41,9 +42,7 @@ async def serving(world, manager, period=15):
 
     task = asyncio.create_task(serve())
     yield
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await stop(task)
 
 
 async def lead(world):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.cluster.answering import Skewed
 from tests.horizontal.running import START, World
 from tests.horizontal.test_targets import CRON_TABS, define
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store.request import Options, Request
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS
@@ -68,9 +69,7 @@ async def watching(owners):
     task = asyncio.create_task(owners.inner.run())
     await owners.inner.known()
     yield
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await stop(task)
 
 
 def play(story):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from tests.horizontal.running import START, MemoryRecorder, Usage
 from tests.nodes.live import FREE, SMALL
 from tests.runtime.series.reading import read
+from tests.tasks import stop
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
@@ -47,9 +47,7 @@ def test_both_loops_are_on_the_page():
         task = asyncio.create_task(service.run())
         await clock.sleep(minutes(5) + seconds(1))
         found = read(registry)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
         assert found["kubetide_horizontal_tick_duration_seconds_count",] == 20
         assert found["cluster_autoscaler_function_duration_seconds_count", "main"] == 31
         assert found["cluster_autoscaler_last_activity", "main"] == (START + minutes(5)) / 1e9

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 import numpy as np
 from tests.loops import run_alone
+from tests.tasks import stop
 from tests.vertical.custom_kinds import SCALE, TABS, WHERE, definition
 from tests.vertical.recommender.running import START
 
@@ -153,9 +154,7 @@ class World:
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await stop(task)
         assert self.controller.health.failures == 0, self.controller.health.last_failure
 
     async def add_custom_target(self):
