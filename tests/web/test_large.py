@@ -33,7 +33,9 @@ def renamed(one, old, new):
 def many_hpas(state):
     for field in ("hpas", "scales", "statuses"):
         (one,) = state[field]
-        state[field] = [renamed(one, '"web"', f'"web-{number:04d}"') for number in range(HPAS)]
+        names = [f"web-{number:04d}" for number in range(HPAS)]
+        # Each with a selector of its own: pods that two thousand HPAs select are nobody's cluster.
+        state[field] = [renamed(renamed(one, '"web"', f'"{name}"'), "=web", f"={name}") for name in names]
     state["memory"] = []
 
 
