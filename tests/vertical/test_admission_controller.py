@@ -19,6 +19,7 @@ from tests.vertical.pods_world import DEFINITION, recommendation
 
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.apiserver.admission.http import HttpCaller
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -33,12 +34,12 @@ from kubetide.runtime.guard import Advice, guarded_cluster
 from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.serving import make_connector
 from kubetide.testing import builders
-from kubetide.units.time import after, hours, milliseconds, seconds
+from kubetide.units.time import after, before, hours, milliseconds, seconds
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.admission.state import State
-from kubetide.vertical.controller.lease import renew_lease
+from kubetide.vertical.controller.lease import is_renewed, renew_lease
 from kubetide.watching import Caches
 
 HOME = {"namespace": "default"}
@@ -146,6 +147,31 @@ def test_a_webhook_that_somebody_deletes_is_written_anew():
     assert problem.endswith(
         "somebody has deleted the webhook configuration vpa-webhook-config; it is written anew"
     )
+
+
+class Raced(EmbeddedCluster):
+    """What is created here has just been created by another."""
+
+    async def create(self, kind, body, **where):
+        await super().create(kind, {**body, "spec": {"holderIdentity": "other"}}, **where)
+        return await super().create(kind, body, **where)
+
+
+def test_two_that_start_at_once_make_one_lease():
+    """The one that is late renews the lease the next time, and nothing has failed."""
+
+    async def main(clock):
+        cluster = Raced(Store(), clock, seed=1)
+        where = "vpa-admission-controller", "kube-system"
+        found = []
+        for _ in range(2):
+            await renew_lease(cluster, *where, identity="this", every=seconds(10), now=clock.now())
+            lease = await cluster.get(LEASES, where[0], namespace=where[1])
+            fresh = await is_renewed(cluster, *where, after=before(clock.now(), seconds(1)))
+            found.append((lease.spec.holder_identity, fresh))
+        return found
+
+    assert run_virtual(main, start=NOW) == [("other", False), ("this", True)]
 
 
 def test_a_webhook_that_leads_elsewhere_is_written_anew_once_nobody_answers_there():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Final
 
 from kubetide.acting import update_object
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import LEASES
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import NotFound
+from kubetide.ports.errors import AlreadyExists, NotFound
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -68,4 +69,6 @@ async def renew_lease(
         body: Json = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {"name": name}}
         # The API server takes no lease of 0 seconds.
         lasting = {"leaseDurationSeconds": max(int(to_seconds(every)), 1)}
-        await cluster.create(LEASES, {**body, "spec": spec | lasting}, namespace=namespace)
+        # One that starts at the same moment may have made it: then it is renewed the next time.
+        with suppress(AlreadyExists):
+            await cluster.create(LEASES, {**body, "spec": spec | lasting}, namespace=namespace)
