@@ -231,6 +231,18 @@ def test_a_press_is_not_lost_to_news(browser, site):
     shown(browser, lambda one: one.find_element("css selector", "#at").text > before)
 
 
+def test_a_press_whose_end_nobody_saw_ends_with_the_next_move(browser, site):
+    """As after a drag of the scroll bar."""
+    go(browser, site, "/")
+    before = element(browser, "#at").text
+    browser.execute_script("dispatchEvent(new PointerEvent('pointerdown', { buttons: 1 }))")
+    site.writers[-1].write(next(site.coming))
+    shown(
+        browser,
+        lambda one: ActionChains(one).move_by_offset(1, 0).perform() or element(one, "#at").text > before,
+    )
+
+
 def test_the_header_leads_to_the_time_asked_for(browser, site):
     """Also to a time whose page has not been drawn yet."""
     go(browser, site, "/")

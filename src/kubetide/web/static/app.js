@@ -71,8 +71,9 @@ function followPresses() {
       release = resolve;
     });
   }, true);
-  // The click comes right behind the event.
-  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(release), true);
+  // The click comes right behind the event. A drag of the scroll bar may end without one; a move tells it then.
+  const end = (event) => event.buttons || setTimeout(release);
+  for (const kind of ["pointerup", "pointercancel", "pointermove"]) addEventListener(kind, end, true);
 }
 
 let shows = 0;
