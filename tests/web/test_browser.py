@@ -216,7 +216,7 @@ def test_what_is_recorded_appears(browser, site):
 
 
 def test_a_press_is_not_lost_to_news(browser, site):
-    """While a link is pressed the page stays as it is; the press leads where the link does, and then there are news."""
+    """While a link is pressed the page stays as it is; the press leads where the link does, and then the page has the news."""
     go(browser, site, "/")
     before = element(browser, "#at").text
     link = element(browser, "a[href='/hpa/default/web']")

@@ -34,7 +34,7 @@ def many_hpas(state):
     for field in ("hpas", "scales", "statuses"):
         (one,) = state[field]
         names = [f"web-{number:04d}" for number in range(HPAS)]
-        # Each with a selector of its own: pods that two thousand HPAs select are nobody's cluster.
+        # Each with a selector of its own: in no real cluster do two thousand HPAs select the same pods.
         state[field] = [renamed(renamed(one, '"web"', f'"{name}"'), "=web", f"={name}") for name in names]
     state["memory"] = []
 

@@ -60,7 +60,7 @@ function drawFrame(url) {
   }
 }
 
-// Resolved while no button is pressed. A press is lost with the element under it, and so is a text that is being selected.
+// Resolved while no button is pressed. A redraw takes away the element under a press, and the text that is being selected.
 let released = Promise.resolve();
 function followPresses() {
   let release = () => {};
@@ -72,7 +72,9 @@ function followPresses() {
     });
   }, true);
   // The click comes right behind the event. A drag of the scroll bar may end without one; a move tells it then.
-  const end = (event) => event.buttons || setTimeout(release);
+  const end = (event) => {
+    if (!event.buttons) setTimeout(release);
+  };
   for (const kind of ["pointerup", "pointercancel", "pointermove"]) addEventListener(kind, end, true);
 }
 
