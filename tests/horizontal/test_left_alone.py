@@ -22,11 +22,11 @@ def core_of(*names: str) -> HorizontalCore:
 
 
 def test_they_are_named_on_the_page_of_all():
-    """A run that serves no HPA yet says of whom it is that it serves none."""
+    """A run that serves no HPA yet names those that it leaves alone."""
     (table,) = OVERVIEW.tables(core_of("cart", "web"), NOW)
     assert (table.rows, table.sentence) == (
         (),
-        "HPAs that are left alone, which others serve or may: shop/cart, shop/web.",
+        "HPAs left alone, as another controller may serve them: shop/cart, shop/web.",
     )
 
 

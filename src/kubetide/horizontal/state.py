@@ -53,7 +53,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         answers: This tick's samples.
         values: This tick's answers of the custom and external metrics APIs.
         early: Only of a tick between two others: the HPAs that it is for. The others wait, and keep samples and values.
-        left_alone: All HPAs that another controller serves or may, ordered; None where they are the same as before.
+        left_alone: All HPAs that are left alone, ordered, as another controller may serve them; None where they are the same as before.
         holds: Why nothing may be scaled down (a cache too old ...), as sentences; always the whole list.
         memory: In a full delta all; else what changes by others, and late outcomes, have made of it.
         late: Outcomes of earlier writes that have come since.
@@ -89,7 +89,7 @@ class State:
         self.views: dict[Key, HpaView] = {}
         self.specs: dict[Key, Autoscaler] = {}
         self.left_alone: dict[Key, str] = {}
-        """HPAs that another controller serves or may, and why each is left alone."""
+        """HPAs that are left alone, as another controller may serve them, and why each is."""
         self.statuses: dict[Key, HpaStatus] = {}
         self.scales: dict[Key, ScaleView] = {}
         self.nodes: dict[Key, CapacityView] = {}

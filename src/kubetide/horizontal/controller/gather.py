@@ -82,8 +82,7 @@ class Gatherer:
     ) -> None:
         """``holds`` returns why nothing may be scaled down now; ``past`` follows the changes of others, for advice.
 
-        ``left_alone`` returns the HPAs that another controller serves or may, ordered, and why each is left alone; it is
-        asked after ``hpas``.
+        ``left_alone`` returns the HPAs that are left alone, ordered, and why each is; it is asked after ``hpas``.
         """
         self._left_alone = left_alone
         self._past = past

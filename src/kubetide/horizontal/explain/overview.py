@@ -45,7 +45,7 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
         (capped, "HPAs that would go above their maximum"),
         (
             ["/".join(key) for key in core.state.left_alone],
-            "HPAs that are left alone, which others serve or may",
+            "HPAs left alone, as another controller may serve them",
         ),
     )
     sentence = " ".join(f"{what}: {listed(names, MOST_NAMED)}." for names, what in said if names)

@@ -77,7 +77,7 @@ class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LeftAloneView(msgspec.Struct, frozen=True):
-    """An HPA that is left alone, because another controller serves it or may; and why, as the part of a sentence that follows a colon."""
+    """An HPA that is left alone, as another controller may serve it; ``why`` is the part of a sentence that follows a colon."""
 
     namespace: str
     name: str

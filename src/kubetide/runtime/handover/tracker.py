@@ -98,7 +98,7 @@ class HpaOwners:
 
     def why(self, key: Key) -> str:
         """Return why an HPA of ``left_alone`` is left alone, without times; empty for any other."""
-        return _grounds(verdict, "") if (verdict := self._left.get(key)) else ""
+        return _why(verdict) if (verdict := self._left.get(key)) else ""
 
     def knows(self, key: Key) -> bool:
         """Return whether the watch has seen an HPA: unseen ones must not be changed, either."""
@@ -279,9 +279,10 @@ class HpaOwners:
                 self._tell(_HELP)
 
 
-def _grounds(verdict: Verdict, at: str) -> str:
-    """Return why an HPA is left alone; ``at`` is the time of the write that shows it, empty for an answer without times."""
+def _why(verdict: Verdict, *, with_time: bool = False) -> str:
+    """Return why an HPA is left alone, with the time of the write that shows it or without; empty for one that is ours."""
     by = verdict.by.manager if verdict.by else "another controller"
+    at = f" ({format_rfc3339(verdict.by.at)})" if verdict.by and with_time else ""
     match verdict.state:
         case State.THEIRS if verdict.ended:
             return f"{by} has written a status or a scale{at} after it was taken on"
@@ -298,15 +299,15 @@ def _grounds(verdict: Verdict, at: str) -> str:
 
 
 def _sentence(verdict: Verdict, view: View, adopt_after: Duration) -> str:
-    at = f" ({format_rfc3339(verdict.by.at)})" if verdict.by else ""
+    why = _why(verdict, with_time=True)
     match verdict.state:
         case State.THEIRS if verdict.ended:
-            return f"is given up: {_grounds(verdict, at)}"
+            return f"is given up: {why}"
         case State.THEIRS:
             wrong = f"; {ANNOTATION}: {view.consent.wrong!r} cannot be read" if view.consent.wrong else ""
-            return f"is left alone: {_grounds(verdict, at)}{wrong}"
+            return f"is left alone: {why}{wrong}"
         case State.RELEASED | State.BLOCKED:
-            return f"is left alone: {_grounds(verdict, at)}"
+            return f"is left alone: {why}"
         case State.UNCLAIMED:
             return f"has no status yet: it is taken on in {format_duration(adopt_after)} unless somebody writes one"
         case State.OURS:
